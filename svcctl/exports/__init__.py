@@ -7,7 +7,7 @@ The nouns of this room:
     order      The query, the target, the range and the options that a user gives.
     export     The plan of a run: an order, its windows, and the storage of its target.
     identity   The query, format, window length, service and dates; exports share files only if these are equal.
-    record     A file beside the target with the rows, bytes and hash of each exported window.
+    record     A file next to the target with the rows, bytes and hash of each exported window.
     state      A name for the target, with the end of its last run, where the next run starts.
     run        One execution of an export: it fetches the missing windows and publishes the files.
     part       The stored rows of a window until they are in the merged file.

@@ -165,9 +165,9 @@ def format_of(path: str, name: str | None) -> tuple[ExportFormat, str]:
             for compressible in (True, False)
         )
         raise UsageError(
-            f"the ending of '{path}' is not that of an export format",
+            f"the ending of '{path}' names no export format",
             hint=f"endings are {', '.join(packed)} or .jsonl, each with {' or '.join(COMPRESSIONS)}, "
-            f"and {', '.join(plain)}; another one needs --format",
+            f"and {', '.join(plain)}; other endings need --format",
         )
     if compression and not format.compressible:
         raise UsageError(f"{format.name} compresses by itself", hint=f"leave out {compression}")

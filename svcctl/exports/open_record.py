@@ -158,7 +158,7 @@ class OpenRecord:
         columns = self.export.format.columns
         if self.inside():
             raise IncompleteResult(
-                f"the columns are not those of the other windows: {columns(head)}",
+                f"the columns differ from those of the other windows: {columns(head)}",
                 hint="export the ranges before and after the change by themselves",
             )
         self.entries.clear()
@@ -217,7 +217,7 @@ class OpenRecord:
         self._record = replace(self._record, merged=merged, inside=inside)
 
     def _note_changed(self, *paths: str) -> None:
-        self.replaced += [f"{self._storage.address(path)}, which was not as it was exported" for path in paths]
+        self.replaced += [f"{self._storage.address(path)}, which had changed since its export" for path in paths]
 
     def note_columns(self) -> None:
         """Note each change of columns from file to file once, in the order of the windows."""

@@ -40,18 +40,18 @@ def _periods(query: str) -> list[int]:
     for clause in outline(query).clauses:
         if clause.keyword in ("limit", "offset"):
             raise UsageError(
-                f"a query with {clause.keyword} cannot be exported: it would count in each window by itself",
+                f"a query with {clause.keyword} cannot be exported: the {clause.keyword} would apply to each window",
                 hint=f"leave out the {clause.keyword}, or run it once with 'svcctl query … -o FILE'",
             )
         if clause.keyword == "group":
             if clause.unread:
                 raise UsageError(
-                    f"the period of a group is a number with s, m, h or d, which '{clause.unread}' is not",
+                    f"'{clause.unread}' is not the period of a group: a number with s, m, h or d",
                     hint="write group every 1h, for example, or every 7d for weeks",
                 )
             if clause.every is None:
                 raise UsageError(
-                    "a query that groups without every cannot be exported: its groups reach over all windows",
+                    "a query that groups without every cannot be exported: its groups span all windows",
                     hint="group every 1h by …, or run it once with 'svcctl query … -o FILE'",
                 )
             periods.append(clause.every)
@@ -80,8 +80,8 @@ def check_target(target: str, *, incremental: bool) -> None:
     if incremental and named.ends_with_run:
         # A killed run of a state is repeated with a later end, which would be another name.
         raise UsageError(
-            f"{target} names the end of a run, which differs when a run of a state is repeated",
-            hint="name its start instead, as in out/{from:%Y%m%dT%H}.csv",
+            f"{target} contains the end of the run, but a repeated run of a state has a later end",
+            hint="use its start instead, as in out/{from:%Y%m%dT%H}.csv",
         )
     if "://" in target:
         return
@@ -122,13 +122,13 @@ def plan(order: Order, environment: Mapping[str, str]) -> Export:
     )
     if order.zone is not None and _offsets(order) != {0} and not target.is_one_file:
         if _clashes(order):
-            notes.append(f"the names of files are in UTC, not in {order.zone.name}, as the periods of the query are")
+            notes.append(f"the names of files are in UTC, like the periods of the query, and not in {order.zone.name}")
         else:
             identity = replace(identity, window_zone=order.zone)
             target = replace(target, zone=identity.clocks)
     if length % UNITS["w"] == 0:
         if FIRST_MONDAY % lcm(*_periods(order.query)):
-            notes.append("weeks begin on Thursday, as the periods of the query do")
+            notes.append("weeks begin on Thursday, like the periods of the query")
         elif not _counts_from_1970(identity, storage, target):
             identity = replace(identity, window_origin=FIRST_MONDAY)
     if order.incremental:

@@ -255,7 +255,7 @@ class Reconcile:
         inside = sorted((entry for entry in self.record.inside if entry.path == path), key=lambda entry: entry.window)
         if self._storage.sha256(path) != file.sha256:
             address = self._storage.address(path)
-            raise IncompleteResult(f"{address} is not as it was exported", hint="export it again, then reconcile it")
+            raise IncompleteResult(f"{address} has changed since its export", hint="export it again, then reconcile it")
         old = _Slices(self._storage.read(path))
         with self._storage.create(path, overwrite=True) as sink:
             hashed = Hashed(sink)
@@ -281,7 +281,7 @@ class Reconcile:
     def _fetch_whole(self, file: ExportedFile, changed: Sequence[ExportedFile]) -> None:
         """Fetch all windows of a merged file again."""
         self._tell(
-            f"{self._storage.address(file.path)} is fetched again whole: its windows cannot be replaced one by one"
+            f"{self._storage.address(file.path)} is fetched again as a whole: its windows cannot be replaced one by one"
         )
         export = self._export
         windows = export.identity.grid.cut(file.start, file.end)

@@ -1,4 +1,4 @@
-"""The record of an export: a file beside its target with the identity of the export and a line for each window.
+"""The record of an export: a file next to its target with the identity of the export and a line for each window.
 
 The record is one JSON document, `.<target>.export/record.json`, replaced in one step. Its first line holds the hash of
 the other lines, so that a damaged digit cannot turn a window with events into an empty one.
@@ -136,7 +136,7 @@ class Record:
 
     @classmethod
     def read(cls, storage: Storage, target: Target) -> Record | None:
-        """The record beside a target, None without one. UsageError when it is damaged or of a newer version."""
+        """The record of a target, None without one. UsageError when it is damaged or of a newer version."""
         name = path_of(target)
         if storage.size(name) is None:
             return None

@@ -96,7 +96,7 @@ class States:
             raise DamagedState(
                 f"state {path} is damaged",
                 hint=f"remove it with 'svcctl export rm {name}', and give the next run --from: 'svcctl export status "
-                "PATH', with PATH as given to -o, shows the end of what is there",
+                "PATH', with PATH as given to -o, shows the end of the export",
             ) from None
         except OSError as error:
             raise UsageError(f"state {path} cannot be read: {error.strerror}") from None

@@ -86,10 +86,10 @@ def keep(record: Record, date: int) -> tuple[int, int]:
     UsageError for a date after the end of the export, and for an export to one file.
     """
     if record.target.is_one_file:
-        raise UsageError(f"{record.output} is one file, which is kept whole", hint="leave out --keep")
+        raise UsageError(f"{record.output} is one file, and no part of it can be dropped", hint="leave out --keep")
     end = max((end for _, end in record.ranges), default=record.since)
     if date > end:
-        raise UsageError(f"{moment(date)} is after all that was exported, which ends at {moment(end)}")
+        raise UsageError(f"{moment(date)} is after the end of the export, {moment(end)}")
     with locked(record.storage, record.target):
         current = Record.read(record.storage, record.target) or record
         current.later(date).save()

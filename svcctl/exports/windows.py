@@ -218,7 +218,7 @@ class Target:
         repeated = self._repeated(_samples(grid), {})
         if repeated is not None:
             path, first, second = repeated
-            example = f"{path} is that of {first} and of {second}"
+            example = f"the windows {first} and {second} would both be written to {path}"
             if not self.per_window:
                 runs = (f"{_utc(window.start):%Y-%m-%d %H:%M:%S} UTC" for window in (first, second))
                 example = f"runs from {' and from '.join(runs)} would both write {path}"
@@ -254,7 +254,7 @@ class Target:
     def _hint(self) -> str:
         """The hint against repeated names."""
         field = "start" if self.per_window else "from"
-        return f"give a longer --window, or name more of the time in the pattern, as in {{{field}:%Y%m%dT%H%M%S}}"
+        return f"give a longer --window, or write a more precise date into the pattern, as in {{{field}:%Y%m%dT%H%M%S}}"
 
 
 def _samples(grid: WindowGrid) -> list[Window]:

@@ -38,17 +38,17 @@ def test_windows_are_as_long_as_the_periods_of_the_query_allow(query: str, lengt
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("from auth.all limit 5", "a query with limit cannot be exported: it would count in each window by itself"),
-        ("from auth.all offset 5", "a query with offset cannot be exported: it would count in each window by itself"),
+        ("from auth.all limit 5", "a query with limit cannot be exported: the limit would apply to each window"),
+        ("from auth.all offset 5", "a query with offset cannot be exported: the offset would apply to each window"),
         (
             "from auth.all group by user select count() as n",
-            "a query that groups without every cannot be exported: its groups reach over all windows",
+            "a query that groups without every cannot be exported: its groups span all windows",
         ),
         (
             "from auth.all group every 1w by user select count() as n",
-            "the period of a group is a number with s, m, h or d, which '1w' is not",
+            "'1w' is not the period of a group: a number with s, m, h or d",
         ),
-        ("from auth.all group every day", "the period of a group is a number with s, m, h or d, which 'day' is not"),
+        ("from auth.all group every day", "'day' is not the period of a group: a number with s, m, h or d"),
     ],
 )
 def test_a_query_that_cannot_be_cut_is_refused(query: str, message: str) -> None:
@@ -61,7 +61,10 @@ def test_a_query_that_cannot_be_cut_is_refused(query: str, message: str) -> None
     ("target", "message"),
     [
         ("all.csv", "every run of a state needs a file of its own, and all runs would write all.csv"),
-        ("{from}-{to}.csv", "{from}-{to}.csv names the end of a run, which differs when a run of a state is repeated"),
+        (
+            "{from}-{to}.csv",
+            "{from}-{to}.csv contains the end of the run, but a repeated run of a state has a later end",
+        ),
     ],
 )
 def test_a_target_that_runs_of_a_state_cannot_share_is_refused(target: str, message: str) -> None:

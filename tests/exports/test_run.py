@@ -44,7 +44,7 @@ WORDS = {
     "a run that goes on": "another run of the export to {folder}/all.csv is going on",
     "a part that changes": "the part of window 2024-01-31 00:00:00 to 2024-01-31 00:10:00 UTC changes while it is read",
     "other columns": (
-        "window 2024-01-31 00:10:00 to 2024-01-31 00:20:00 UTC: the columns are not those of the other windows: a,c"
+        "window 2024-01-31 00:10:00 to 2024-01-31 00:20:00 UTC: the columns differ from those of the other windows: a,c"
     ),
     "a file that holds more": "{file} already exists and holds {held}",
 }
@@ -466,7 +466,7 @@ def test_a_file_of_a_pattern_has_all_of_its_window_wherever_a_run_begins_or_ends
     assert [run(10, 3000), run(0, 1500), run(1500, 3000), run(40, 3600)] == [(1, ()), (0, ()), (0, ()), (0, ())]
     assert file.read_bytes() == query(events, "csv")
     file.write_text("mine")
-    assert run(0, 3600) == (1, (f"{file}, which was not as it was exported",))
+    assert run(0, 3600) == (1, (f"{file}, which had changed since its export",))
     assert file.read_bytes() == query(events, "csv")
 
 

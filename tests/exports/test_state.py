@@ -21,7 +21,7 @@ HINTS = {
     "an unknown state": "states are: hourly",
     "a damaged state": (
         "remove it with 'svcctl export rm hourly', and give the next run --from: 'svcctl export status "
-        "PATH', with PATH as given to -o, shows the end of what is there"
+        "PATH', with PATH as given to -o, shows the end of the export"
     ),
     "a directory that is gone": "change to another one",
 }

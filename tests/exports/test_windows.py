@@ -27,7 +27,7 @@ WORDS = {
     ),
     "names that repeat": "with windows of 1h, the names in '{{{name}:%F}}.csv' repeat: for example, {example}",
 }
-LONGER = "give a longer --window, or name more of the time in the pattern, as in"
+LONGER = "give a longer --window, or write a more precise date into the pattern, as in"
 HINTS = {
     "too many windows": "an export has at most 1000000: give a longer --window",
     "two windows in one file": f"{LONGER} {{start:%Y%m%dT%H%M%S}}",
@@ -217,10 +217,10 @@ def test_an_invalid_pattern_is_refused(text: str, message: str) -> None:
 def test_names_that_repeat_as_time_goes_on_are_refused(text: str, length: int, other: str) -> None:
     with pytest.raises(UsageError) as caught:
         Target(text).check_repeats(WindowGrid(length))
-    start = f"with windows of {length_text(length)}, the names in '{text}' repeat: for example, out/"
+    start = f"with windows of {length_text(length)}, the names in '{text}' repeat: for example, the windows "
     assert caught.value.message.startswith(start)
-    assert caught.value.message.endswith(f" and of {other}")
-    assert str(caught.value.hint).endswith("or name more of the time in the pattern, as in {start:%Y%m%dT%H%M%S}")
+    assert f" and {other} would both be written to out/" in caught.value.message
+    assert str(caught.value.hint).endswith("or write a more precise date into the pattern, as in {start:%Y%m%dT%H%M%S}")
 
 
 def test_names_of_runs_that_repeat_are_refused_as_such() -> None:
@@ -237,8 +237,8 @@ def test_names_of_runs_that_repeat_are_refused_as_such() -> None:
     [
         (
             "start",
-            "2024-01-01.csv is that of 2024-01-01 00:00:00 to 2024-01-01 01:00:00 UTC and of 2024-01-01 01:00:00 to "
-            "2024-01-01 02:00:00 UTC",
+            "the windows 2024-01-01 00:00:00 to 2024-01-01 01:00:00 UTC and 2024-01-01 01:00:00 to 2024-01-01 02:00:00 "
+            "UTC would both be written to 2024-01-01.csv",
         ),
         (
             "from",

@@ -45,8 +45,8 @@ def left(folder: Path) -> list[str]:
 
 def hinted(target: str, given: str, *, more: bool = False) -> str:
     """The hint of verify: the command that fetches a range; `more` ranges come with the next one."""
-    after = "; then verify again for the next" if more else ""
-    return f"hint: fetch what is missing with: svcctl export '{QUERY}' -o {shlex.quote(target)} {given}{after}\n"
+    after = "; then verify again for the next range" if more else ""
+    return f"hint: fetch the missing windows with: svcctl export '{QUERY}' -o {shlex.quote(target)} {given}{after}\n"
 
 
 def forgets(name: str) -> str:
@@ -57,7 +57,7 @@ def forgets(name: str) -> str:
 
 def all_whole(files: int, size: int) -> str:
     """The message about an export whose files are all complete."""
-    return f"svcctl: {counted(files, 'file')}, {size_text(size)}: all as they were exported\n"
+    return f"svcctl: {counted(files, 'file')}, {size_text(size)}: all unchanged\n"
 
 
 def pasted(stderr: str) -> list[str]:

@@ -90,7 +90,7 @@ class Failures:
         if len(self._row) == IN_A_ROW:
             if isinstance(error, Unavailable) and not all(isinstance(failure, Unavailable) for failure in self._row):
                 error = IncompleteResult(error.message).advised_by(error)
-            row = f"{IN_A_ROW} windows in a row failed, the last, {window}"
+            row = f"{IN_A_ROW} windows in a row failed, the last one {window}"
             raise error.saying(f"{row}: {error.message}") from None
 
     def end_row(self) -> None:

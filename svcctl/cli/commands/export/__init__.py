@@ -1,13 +1,13 @@
-"""`svcctl export`: a long range in windows, into files that are whole.
+"""`svcctl export`: the events of a long range in files, fetched window by window.
 
-run.py         the export itself
-report.py      the notes on a run
-metrics.py     the figures of a run for collectors
-reconcile.py   `reconcile`: compare with the service, and replace what differs
-options.py     the options of an export
-request.py     the requested export: its range, and the notes on it
-status.py      `status` and `rm`: show and remove earlier exports
-verify.py      `verify`: find their damaged and missing files
+run.py         a run of an export
+options.py     the options of a run
+request.py     the order and the range of a run
+report.py      the messages of a run
+metrics.py     the figures of a run for Prometheus
+status.py      `status` and `rm`: show exports, and remove states
+verify.py      `verify`: find damaged and missing files
+reconcile.py   `reconcile`: compare with the service, and replace changed windows
 """
 
 from __future__ import annotations

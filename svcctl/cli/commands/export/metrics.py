@@ -1,4 +1,4 @@
-"""The figures of a run as a file in Prometheus' text format, for the textfile collector of a node exporter."""
+"""The figures of a run in a file for Prometheus' textfile collector."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METRICS = {
     "windows_missing": "Windows that the last run could not export.",
     "retries": "Requests that the last run sent again.",
 }
-"""The metrics and what they mean, by their names without `svcctl_export_`."""
+"""The meanings of metrics, by their names without `svcctl_export_`."""
 
 RECONCILED = {
     "reconcile_success": "Whether the last reconcile compared all of its windows (1) or not (0).",
@@ -31,11 +31,11 @@ RECONCILED = {
     "reconcile_windows_changed_again": "Those of them that reconciles have replaced more than once.",
     "reconcile_windows_fewer": "Windows that have more rows in the files than in the service; they stay.",
 }
-"""The metrics of a reconcile."""
+"""The meanings of the metrics of a reconcile."""
 
 
 def write(path: Path, name: str, values: Mapping[str, float], metrics: Mapping[str, str] = METRICS) -> None:
-    """Replace the file by the values of the metrics of an export, which the label `export` names."""
+    """Replace the file with the values of an export's metrics. The label `export` is the name of the export."""
     lines = (
         prometheus.gauge(f"svcctl_export_{metric}", meaning, [({"export": name}, values[metric])])
         for metric, meaning in metrics.items()

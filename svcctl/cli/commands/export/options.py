@@ -26,7 +26,7 @@ from svcctl.dates.lengths import length_text, parse_length
 from svcctl.dates.shorthand import parse_second
 
 LAG_SECONDS = 600.0
-"""The default wait for late events with --state, in seconds."""
+"""The default of --lag with --state, in seconds."""
 ON_ERROR = ("continue", "stop")
 
 _range, _windows, _output, _run = (
@@ -64,7 +64,7 @@ ExportFormatOpt = Annotated[
 ]
 StateOpt = Annotated[
     str | None,
-    _range("--state", metavar="NAME", help="Start where the last run of NAME ended; only the first uses --from."),
+    _range("--state", metavar="NAME", help="Start where the last run of NAME ended; only the first run uses --from."),
     Completes("states"),
 ]
 StartOpt = Annotated[Any, start_option(parse_second), Completes(words=words.start_dates)]
@@ -75,12 +75,12 @@ LagOpt = Annotated[
     float | None,
     length_option(
         "--lag",
-        f"Skip windows that ended less than this ago.  [{length_text(LAG_SECONDS)} with --state]",
+        f"Skip windows that ended less than this length ago.  [{length_text(LAG_SECONDS)} with --state]",
         OptionHeading.RANGE,
         partial(parse_length, least=0),
     ),
 ]
-ForceOpt = Annotated[bool, _output("--force", help="Fetch all of the range again, and overwrite existing files.")]
+ForceOpt = Annotated[bool, _output("--force", help="Fetch the whole range again, and overwrite existing files.")]
 OnErrorOpt = Annotated[
     str,
     _run("--on-error", metavar="WHAT", help="When a window fails: continue and list the gaps, or stop."),
@@ -95,15 +95,17 @@ MetricsOpt = Annotated[
     Completes(FILES),
 ]
 SchedulerOpt = Annotated[
-    str | None, _windows("--scheduler", metavar="URL", help="Let the workers of a Dask cluster fetch: tcp://HOST:8786.")
+    str | None, _windows("--scheduler", metavar="URL", help="Fetch in the workers of a Dask cluster: tcp://HOST:8786.")
 ]
 MaxTimeOpt = Annotated[float | None, length_option("--max-time", "Stop after 30s, 5m, …; the next run resumes.")]
-DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Check query and files, print the windows, export nothing.")]
+DryRunOpt = Annotated[
+    bool, typer.Option("--dry-run", help="Check the query and the files, print the windows, export nothing.")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions:
-    """The options and the argument of an export, as they were typed."""
+    """The options and the argument of an export, before they are checked."""
 
     target: TargetOpt
     text: QueryTextArg = None
@@ -128,5 +130,5 @@ class ExportOptions:
 
     @property
     def path(self) -> str:
-        """The target without the backslashes by which crontabs escape percent signs."""
+        """The target without the backslashes before percent signs in crontabs."""
         return self.target.replace("\\%", "%")

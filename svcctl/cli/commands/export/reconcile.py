@@ -1,4 +1,4 @@
-"""`svcctl export reconcile`: make the files of an export equal to the service again."""
+"""`svcctl export reconcile`: compare an export with the service, and replace changed windows."""
 
 from __future__ import annotations
 
@@ -38,10 +38,16 @@ ExportArg = Annotated[
     str, typer.Argument(metavar="NAME|PATH", help="A state, or PATH as given to -o."), Completes(EXPORTS)
 ]
 FromOpt = Annotated[
-    Any, typer.Option("--from", parser=parse_moment, metavar="DATE", help="Compare windows from this date on.  [all]")
+    Any,
+    typer.Option(
+        "--from", parser=parse_moment, metavar="DATE", help="Compare windows that end after this date.  [all]"
+    ),
 ]
 ToOpt = Annotated[
-    Any, typer.Option("--to", parser=parse_moment, metavar="DATE", help="Compare windows that begin before it.  [all]")
+    Any,
+    typer.Option(
+        "--to", parser=parse_moment, metavar="DATE", help="Compare windows that begin before this date.  [all]"
+    ),
 ]
 DeepOpt = Annotated[bool, typer.Option("--deep", help="Fetch all windows and compare their bytes, not only counts.")]
 DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Only compare; exit 10 when something differs.")]
@@ -68,11 +74,12 @@ def reconcile(
 ) -> None:
     """Compare an export with the service, and fetch again only the windows that differ
 
-    Prints a row for each window that was replaced: its start, its rows before and now, and the file. Dates are in
-    the export's zone.
-    Events are compared by counts, in one query; groups, and all with --deep, by fetching. Counts do not show a
-    changed event, or a new event when another one has gone. Windows with fewer rows than before, as after retention,
-    are listed and kept, with exit code 10. Missing files, and files of another size, give exit code 7; see verify.
+    Prints a row for each replaced window: its start, its rows before and now, and the file. Dates are in the export's
+    zone.
+    One query counts the events of all windows. Queries with 'group', and all queries with --deep, are fetched again
+    instead: a count does not show a changed event, or a new event in place of another. Windows that now have fewer
+    rows, such as after retention, are listed and kept, with exit code 10. Missing files, and files of a wrong size,
+    give exit code 7; see verify.
 
     \b
     svcctl export reconcile auth --from 7ad
@@ -91,7 +98,7 @@ def reconcile(
     start, end = range_of(svc, record, from_, to)
     export = export_of(record, svc.environment, svc.profile.retries)
     crew, going = workers_of(svc, record.output, workers, max_requests_per_second), RunProgress()
-    crew.connect()  # a local service starts before the line of progress does
+    crew.connect()  # a local service starts before the progress line appears
     with (
         nullcontext() if record.name is None else states.locked(record.name),
         locked(record.storage, record.target),
@@ -120,19 +127,19 @@ def reconcile(
 
 
 def _require_files(record: Record, start: int, end: int) -> None:
-    """IncompleteResult for files that are missing or have another size, because only their record is compared."""
+    """IncompleteResult for missing files and files of a wrong size, because only their entries were compared."""
     lost = [entry.path for _, entry in record.holdings()[1] if entry.start < end and start < entry.end]
     if lost:
         address = visible(record.storage.address(lost[0]))
         name = shlex.quote(record.name or record.output)
         raise IncompleteResult(
             f"{counted(len(lost), 'file is', 'files are')} missing or damaged, such as {address}",
-            hint=f"'svcctl export verify {name}' finds all, and how to repair them",
+            hint=f"'svcctl export verify {name}' lists all of them, and shows how to repair them",
         )
 
 
 def _print(svc: Context, run: Reconcile, format: str | None, *, dry: bool) -> None:
-    """Print the windows that were replaced, or that differ, in the order of time."""
+    """Print the replaced windows, or the differing ones of a dry run, in the order of time."""
     differences = sorted(
         (difference for difference in run.differences if dry or not difference.fewer),
         key=lambda difference: difference.entry.window,
@@ -163,7 +170,7 @@ def _measure(svc: Context, path: Path | None, record: Record, run: Reconcile, fi
 
 
 def _conclude(svc: Context, run: Reconcile, windows: int, *, dry: bool) -> None:
-    """Note the result. Differs if windows still differ from the service."""
+    """Note the result. Raises Differs if windows still differ from the service."""
     fewer = [difference for difference in run.differences if difference.fewer]
     changed = len(run.differences) - len(fewer)
     if fewer and not dry:

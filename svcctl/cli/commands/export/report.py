@@ -1,4 +1,4 @@
-"""The messages of a run of an export: its windows, its summary, its gaps, and its figures for collectors."""
+"""The messages of a run: windows, summary and gaps; and its figures for collectors."""
 
 from __future__ import annotations
 
@@ -47,36 +47,36 @@ def print_windows(svc: Context, export: Export) -> None:
 
 
 def report(svc: Context, record: OpenRecord, workers: Workers, figures: dict[str, float], *, stops: bool) -> Summary:
-    """Run an export and report it; fills in `figures`, for collectors."""
+    """Run an export and report its summary. Fills in `figures`, for collectors."""
     from svcctl.exports.run import ExportRun
     from svcctl.exports.workers.dispatch import RunProgress
 
     if workers.scheduler is None:
-        workers.connect()  # a local service starts before the line of progress does
+        workers.connect()  # a local service starts before the progress line appears
     export, going, losses = record.export, RunProgress(), Losses()
 
-    def done(windows: int, of: int, fetched: Fetched | None) -> None:
+    def take(finished: int, total: int, fetched: Fetched | None) -> None:
         if fetched is not None:
             rows, size = (sum(counts) for counts in zip(*((e.rows, e.bytes) for e in fetched.entries), strict=True))
             losses.add(fetched.losses)
             figures["rows"] += rows
             figures["bytes"] += size
-            if workers.scheduler is not None:  # the workers' own counts are elsewhere
+            if workers.scheduler is not None:  # these workers count in their own processes
                 going.progress.add(rows=rows, bytes=size, retries=fetched.attempts - 1)
-        going.take(windows, of)
+        going.take(finished, total)
 
     try:
         with (
             svc.diagnostics.working(lambda: Work(progress_line(going), going.done, going.total or None)),
             workers.working(export.storage, going.progress) as crew,
         ):
-            summary = ExportRun(record, crew, done, stops=stops)()
+            summary = ExportRun(record, crew, take, stops=stops)()
     finally:
         for text in loss_notes(losses):
             svc.diagnostics.note(text)
         tell_left_out(svc, record.left_out)
         for before, now in record.columns:
-            svc.diagnostics.warning(f"the columns are not those of earlier files any more: {now} (before: {before})")
+            svc.diagnostics.warning(f"the columns differ from those of earlier files: {now} (before: {before})")
         svc.diagnostics.trouble = going.progress.trouble
         figures |= {
             "retries": going.progress.retries,
@@ -89,19 +89,19 @@ def report(svc: Context, record: OpenRecord, workers: Workers, figures: dict[str
 
 
 def tell_left_out(svc: Context, columns: Iterable[str]) -> None:
-    """Say which new columns of its table an export leaves out, and how to have them."""
+    """Note the new columns that an export leaves out, and how to include them."""
     if names := [*columns]:
-        new = plural(len(names), "a column", "columns")
+        new = plural(len(names), "a new column", "new columns")
         svc.diagnostics.note(
-            f"the table has {new} that this export began without, left out: {some(names)}; another target, or --force "
-            "for all of its range, begins with them"
+            f"the table has {new}, which this export leaves out: {some(names)}; to include them, export to another "
+            "path, or add --force for the whole range"
         )
 
 
 def progress_line(going: RunProgress) -> str:
     """The progress of a run in one line."""
     if not going.total:
-        return "looking for what is there already"
+        return "looking for finished windows"
     progress, seconds = going.progress, max(going.seconds, 0.001)
     parts = [f"{going.done} of {going.total} windows", f"{size_text(progress.bytes / seconds)}/s"]
     if progress.retries:
@@ -128,21 +128,21 @@ def _tell_summary(
         svc.diagnostics.note(f"nothing to do: {whole}")
         return
     clocks = (export.order.zone or GMT).clocks
-    some = {"kept": summary.kept, "missing": len(summary.gaps), "retries": going.progress.retries}
-    told = {
+    counts = {"kept": summary.kept, "missing": len(summary.gaps), "retries": going.progress.retries}
+    fields = {
         "rows": summary.rows,
         "bytes": summary.bytes,
         "windows": summary.windows,
-        **{name: count for name, count in some.items() if count},
+        **{name: count for name, count in counts.items() if count},
         "seconds": f"{going.seconds:.2f}",
         "from": moment(export.whole.start, clocks),
         "to": moment(export.whole.end, clocks),
     }
-    svc.diagnostics.note(" ".join(f"{name}={value}" for name, value in told.items()))
+    svc.diagnostics.note(" ".join(f"{name}={value}" for name, value in fields.items()))
 
 
 def tell_replaced(svc: Context, summary: Summary) -> None:
-    """Say which finished files were replaced."""
+    """Note the finished files that were replaced."""
     if summary.replaced:
         more = len(summary.replaced) - 1
         others = f", and {counted(more, 'other file')}" if more else ""
@@ -150,7 +150,7 @@ def tell_replaced(svc: Context, summary: Summary) -> None:
 
 
 def refuse_gaps(svc: Context, summary: Summary) -> None:
-    """Fail if windows are missing, and list them. Adjacent windows with the same error are one gap."""
+    """Report missing windows and raise an error. Adjacent windows with the same error are one gap."""
     ranges: list[tuple[Window, SvcctlError]] = []
     for window, error in summary.gaps:
         if ranges and ranges[-1][0].end == window.start and ranges[-1][1].message == error.message:
@@ -162,24 +162,24 @@ def refuse_gaps(svc: Context, summary: Summary) -> None:
     first, error = ranges[0]
     message = f"{len(summary.gaps)} of {counted(summary.windows, 'window')} missing, from {first}: {error.message}"
     if len(ranges) > 1:
-        for window, each in ranges:
-            kind = Unavailable if isinstance(each, Unavailable) else IncompleteResult
-            svc.diagnostics.report(kind(f"{window} is missing: {each.message}").advised_by(each))
-    if not all(isinstance(each, Unavailable) for _, each in ranges):
-        failure = IncompleteResult(message, hint=RESUMES)
-        raise failure.advised_by(error) if isinstance(error, TooManyRows) else failure
+        for window, failure in ranges:
+            kind = Unavailable if isinstance(failure, Unavailable) else IncompleteResult
+            svc.diagnostics.report(kind(f"{window} is missing: {failure.message}").advised_by(failure))
+    if not all(isinstance(failure, Unavailable) for _, failure in ranges):
+        incomplete = IncompleteResult(message, hint=RESUMES)
+        raise incomplete.advised_by(error) if isinstance(error, TooManyRows) else incomplete
     assert isinstance(error, Unavailable)
     raise error.saying(message)
 
 
 @contextmanager
 def measured(svc: Context, path: Path | None, name: str) -> Iterator[dict[str, float]]:
-    """The figures of a run, written when it ends, however it ends, unless another run holds the lock."""
+    """The figures of a run, which are written when it succeeds or fails, but not while another run holds the lock."""
     if path is not None:
         prometheus.check_writable(path)
-    figures = dict.fromkeys(metrics.METRICS, 0.0)  # an alert about a series that is not there would never fire
+    figures = dict.fromkeys(metrics.METRICS, 0.0)  # an alert on a missing series would never fire
     if path is not None:
-        with suppress(SvcctlError):  # there is no such export yet, or its run is refused for the same reason
+        with suppress(SvcctlError):  # the export is new, or its run fails for the same reason
             figures["verified_seconds"] = record_of(svc, name).still_verified()
     started = svc.clock()
 

@@ -1,4 +1,4 @@
-"""The requested export: its order, its range (from --from, or where the state ends), and the notes on it."""
+"""The requested export: its order, its range from --from or from the end of the state, and its notes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def order_of(svc: Context, options: ExportOptions) -> Order:
-    """The order of an export without its range. A target with --state has a path that holds in every directory."""
+    """The order of an export, without its range. With --state, its target is valid in every directory."""
     from svcctl.exports.export import Order
     from svcctl.exports.plan import check_target
 
@@ -33,7 +33,7 @@ def order_of(svc: Context, options: ExportOptions) -> Order:
     target = options.path if options.scheduler is None else placed(options.path)
     incremental, profile, lag = options.state is not None, svc.profile, options.lag
     check_target(target, incremental=incremental)
-    if lag is None:  # a file of a window has all of it, so that the window has to have ended
+    if lag is None:  # a file covers a whole window, so the window must have ended
         lag = LAG_SECONDS if incremental else 0.0 if Target(target).per_window else None
     return Order(
         query,
@@ -54,7 +54,7 @@ def order_of(svc: Context, options: ExportOptions) -> Order:
 
 
 def planned(svc: Context, states: States, order: Order, state: State | None, from_: Any, to: Any) -> Export:
-    """The export over the requested range, with its notes. With a state, the range starts where the state ends."""
+    """The export over the requested range, with its notes. With a state, the range starts at the end of the state."""
     from svcctl.exports.formats import format_of
     from svcctl.exports.plan import plan
     from svcctl.terminal.formats import FORMATS, check_file, refuse_packed
@@ -78,7 +78,7 @@ def planned(svc: Context, states: States, order: Order, state: State | None, fro
         chosen.slip if state is None else None,
         chosen.short,
         chosen.other_pair,
-        period_note(chosen, every, formula=False) if every else None,  # the formula's groups cannot be exported
+        period_note(chosen, every, formula=False) if every else None,  # groups by the formula cannot be exported
     ]
     owner = (order.state, state) if state is not None else states.writing(order.target)
     if order.incremental and owner is not None and owner[0] != order.state:
@@ -100,13 +100,13 @@ def planned(svc: Context, states: States, order: Order, state: State | None, fro
 
 
 def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *, written: bool) -> RequestDates:
-    """The range in dates; `written` if the service writes dates in a format. UsageError for a range without a start."""
+    """The range of an export. `written` says that the service formats dates. UsageError for a range without a start."""
     if until is None and from_ is None:
-        first = ", on the first run at least" * order.incremental
-        raise UsageError("the range has no start", hint=f"give it with --from{first}")
+        first = " for the first run" * order.incremental
+        raise UsageError("the range has no start", hint=f"give --from{first}")
     now = svc.now()
     if until is not None:
-        now = max(now, datetime.fromtimestamp(until, UTC))  # if the clock went back, there is nothing to export
+        now = max(now, datetime.fromtimestamp(until, UTC))  # a clock that went back leaves nothing to export
     format = order.date_format or (svc.profile.date_format if written else None)
     zone = order.zone or svc.profile.time_zone
     chosen = dates_of(from_ if until is None else until, to, format, zone, now=now, written=written)
@@ -120,13 +120,14 @@ def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *
 
 
 def _about_windows(export: Export, start: int, end: int) -> Iterator[str]:
-    """The notes on the windows of a run over the range from `start` to `end`, and on the windows that are left out."""
+    """The notes on the windows of a run for the range from `start` to `end`, and on windows that are left out."""
     yield from export.notes
     whole, zone = export.whole, export.target.zone
     if not export.windows:
         yield f"nothing to export yet: no window of {moment(whole.start)} to {moment(end)} is ready"
         return
     if whole.start < start or whole.end > end:
-        yield f"each file has a whole window: exporting {moment(whole.start, zone)} to {moment(whole.end, zone)}"
+        yield f"each file covers a whole window: exporting {moment(whole.start, zone)} to {moment(whole.end, zone)}"
     if not export.order.incremental and whole.end < end:
-        yield f"left out {moment(whole.end)} to {moment(end)}: not ended, or ended less than --lag ago"
+        windows = "these windows have not ended, or ended less than --lag ago"
+        yield f"left out {moment(whole.end)} to {moment(end)}: {windows}"

@@ -1,4 +1,4 @@
-"""`svcctl export`: a long range in windows, into files that are whole."""
+"""`svcctl export`: a run of an export."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 @spread
 def export(ctx: typer.Context, options: ExportOptions) -> None:
-    """A run that fails leaves no incomplete file under its final name; run again, it fetches only what is missing.
-    'svcctl help export' explains it and has recipes for cron, systemd and Kubernetes.
+    """A failed run leaves no incomplete file under a final name. The same command again fetches only what is missing.
+    'svcctl help export' explains exports, with recipes for cron, systemd and Kubernetes.
 
     \b
     svcctl export 'from auth.all' --from 7ad --to today -o week.csv.gz
     svcctl export -F auth.q --from 1ad --state auth -o 'out/{start:%F/%H}.csv.gz'
-    svcctl export status auth       what is there, and where the next run starts
+    svcctl export status auth       shows the files, and the start of the next run
     svcctl export verify auth       hashes all files again
     """
     svc: Context = ctx.obj
@@ -58,17 +58,17 @@ def export(ctx: typer.Context, options: ExportOptions) -> None:
             raise UsageError(f"unknown --on-error '{options.on_error}'", hint=f"it is one of: {', '.join(ON_ERROR)}")
         order = order_of(svc, options)
         crew = workers_of(svc, order.target, options.workers, options.max_requests_per_second, options.scheduler)
-        # A run that is refused leaves nothing, not even a lock.
+        # A refused run leaves nothing, not even a lock.
         plan = planned(svc, states, order, before, options.from_, options.to)
         if options.dry_run:
             _rehearse(svc, plan, asks=options.scheduler is None)
             return
         with nullcontext() if state is None else states.locked(state):
-            found = None if state is None else states.load(state)
-            if found != before:  # another run has ended meanwhile
-                plan = planned(svc, states, order, found, options.from_, options.to)
+            current = None if state is None else states.load(state)
+            if current != before:  # another run has ended meanwhile
+                plan = planned(svc, states, order, current, options.from_, options.to)
             figures["until_seconds"] = plan.whole.start
-            run = _Run(svc, states, state, found, order.target, plan, figures)
+            run = _Run(svc, states, state, current, order.target, plan, figures)
             if not plan.windows:
                 run.stay()
             report.tell_notes(svc, plan)
@@ -79,27 +79,27 @@ def export(ctx: typer.Context, options: ExportOptions) -> None:
 
 @dataclass
 class _Run:
-    """A run, with the state that moves with it: `found` is the state before, None for the first run."""
+    """A run, and its state, which moves with it. `before` is the state before the run, None for a first run."""
 
     svc: Context
     states: States
     name: str | None
-    found: State | None
+    before: State | None
     target: str
     export: Export
     figures: dict[str, float]
 
     def __call__(self, workers: Workers, *, asks: bool, stops: bool) -> None:
-        """Run the export. `asks` says that the query is tried before files are touched."""
+        """Run the export. With `asks`, the query is tried before files are replaced."""
         from svcctl.exports.run import opened
         from svcctl.exports.workers.fetch import check
 
         export = self.export
         with resumable(self.svc):
-            if asks:  # a mistake in the query must not cost existing files
+            if asks:  # a wrong query must not replace existing files
                 check(export.request, export.format, self.svc.client)
             with opened(export) as record, self._noting_failures():
-                if self.found is None:
+                if self.before is None:
                     self._save(export.whole.start)
                 summary = report.report(self.svc, record, workers, self.figures, stops=stops)
                 if summary.until > export.whole.start:
@@ -108,14 +108,14 @@ class _Run:
                 report.refuse_gaps(self.svc, summary)
 
     def stay(self) -> None:
-        """Without a window to export: store where a new state begins, or check that the state is of this export."""
+        """Run without a window: save the start of a new state, or check that the state belongs to this export."""
         from svcctl.exports.ownership import claim
         from svcctl.exports.run import opened
 
-        if self.found is not None:
+        if self.before is not None:
             claim(self.export)
-            if self.found.failed:
-                self._save(self.found.until)
+            if self.before.failed:
+                self._save(self.before.until)
         elif self.name is not None:
             with opened(self.export):
                 self._save(self.export.whole.start)
@@ -127,15 +127,14 @@ class _Run:
 
     @contextmanager
     def _noting_failures(self) -> Iterator[None]:
-        """Note in the state when its run failed, and why; a command that is refused before is no run."""
+        """Save the time and the reason of a failed run in the state. A refused command is not a run."""
         try:
             yield
         except (SvcctlError, Terminated, KeyboardInterrupt) as error:
-            why = error.message if isinstance(error, SvcctlError) else "interrupted"
-            with suppress(SvcctlError):  # what failed first is raised
+            reason = error.message if isinstance(error, SvcctlError) else "interrupted"
+            with suppress(SvcctlError):  # the first error is raised
                 if self.name is not None and (state := self.states.load(self.name)) is not None:
-                    said = " ".join(why.split())
-                    failed = f"{moment(math.floor(self.svc.clock()))}: {said}"
+                    failed = f"{moment(math.floor(self.svc.clock()))}: {' '.join(reason.split())}"
                     self.states.save(self.name, replace(state, failed=failed))
             raise
 
@@ -143,7 +142,7 @@ class _Run:
 def workers_of(
     svc: Context, target: str, count: int | None, per_second: float | None, scheduler: str | None = None
 ) -> Workers:
-    """The workers of a run: threads here, or those of a cluster."""
+    """The workers of a run: threads of this process, or processes of a cluster."""
     from svcctl.exports.workers.dispatch import Workers
 
     here = svc.with_flags(retries=0)
@@ -155,14 +154,14 @@ def workers_of(
 
 @contextmanager
 def resumable(svc: Context) -> Iterator[None]:
-    """Say in errors that the run can be resumed."""
+    """Add to errors that the run can be resumed."""
     try:
         yield
     except KeyboardInterrupt:
         error = Interrupted()
         error.add_note(report.RESUMES)
         raise error from None
-    except (Terminated, Unavailable) as error:  # the note on the former is for whoever reads the job's log
+    except (Terminated, Unavailable) as error:  # a log shows the note on Terminated
         error.add_note(report.RESUMES)
         raise
 
@@ -177,7 +176,7 @@ _SAME_PROFILE = "give the workers the same profile, or the same SVCCTL_… envir
 
 @dataclass(frozen=True)
 class WorkerClient:
-    """Makes the client of a cluster's worker, from the worker's own profile of the same name."""
+    """Makes the client of a worker in a cluster, by the profile of this name on the worker's machine."""
 
     flags: Flags
     service: str
@@ -197,9 +196,9 @@ class WorkerClient:
 
 
 def _rehearse(svc: Context, plan: Export, *, asks: bool) -> None:
-    """Print the windows, or fail as the run would: on a mistake in the query, or on a file of another export.
+    """Print the windows. Fails like the run for a file of another export, and with `asks` for a wrong query.
 
-    `asks` is False for a cluster, whose workers have credentials of their own: the query is not checked.
+    `asks` is False for a cluster, because its workers have their own credentials.
     """
     from svcctl.exports.ownership import claim
     from svcctl.exports.workers.fetch import check

@@ -1,4 +1,4 @@
-"""`svcctl export status` and `rm`: what earlier exports have, and the states of exports."""
+"""`svcctl export status` and `rm`: show exports and their states, and remove states."""
 
 from __future__ import annotations
 
@@ -39,16 +39,15 @@ STATES = Listing[Sequence[Any]](
         ListField("failed", itemgetter(5), below=True),
     )
 )
-"""The states of exports. A narrow table has the target and the failure uncut, on lines of their own."""
+"""The states of exports. In a narrow table, the target and the failure have their own lines."""
 
 
 def status(ctx: typer.Context, name: NameArg = None, format: FormatOpt = None) -> None:
-    """Show what an export has, what is missing, and where the next run starts; 'verify' finds all damage
+    """Show an export: its windows, its gaps and its next run; 'verify' finds all damage
 
-    Without a name, lists the states: where each exports to, where its next run starts ('until'; a run that failed may
-    have exported more), up to where 'verify' has found all whole ('verified'), how many windows are missing, and why
-    its last run failed.
-    In s3:// and hdfs:// only 'status NAME' looks.
+    Without a name, lists all states: the target; 'until', the start of the next run, even if a failed run has exported
+    more; 'verified', the date up to which 'verify' found all files intact; the number of missing windows; and the
+    reason why the last run failed. The files in s3:// and hdfs:// are checked only by 'status NAME'.
 
     \b
     svcctl export status
@@ -98,7 +97,7 @@ def _whole(svc: Context, name: str) -> tuple[str | None, int | None]:
 
 
 def rm(ctx: typer.Context, name: StateArg, yes: YesOpt = False) -> None:
-    """Remove a state: its next run starts at --from again; the files that it has exported stay
+    """Remove a state; its files stay, and its next run starts at --from
 
     \b
     svcctl export rm auth --yes
@@ -120,7 +119,7 @@ def rm(ctx: typer.Context, name: StateArg, yes: YesOpt = False) -> None:
 def _rows(
     record: Record, present: Sequence[ExportedFile], lost: Sequence[tuple[str, ExportedFile]]
 ) -> Iterator[list[Any]]:
-    """The status of an export, as rows of a name and a value."""
+    """The status of an export, as rows of names and values."""
     yield ["target", record.output]
     yield from ([name, value] for name, value in record.identity.named.items() if value)
     if record.since:

@@ -1,4 +1,4 @@
-"""`svcctl export verify`: what is damaged or missing of earlier exports."""
+"""`svcctl export verify`: find damaged and missing files of exports."""
 
 from __future__ import annotations
 
@@ -37,15 +37,18 @@ NamesArg = Annotated[
 FromOpt = Annotated[
     Any,
     typer.Option(
-        "--from", parser=parse_moment, metavar="DATE", help="Look only at windows that ended after this, as 30ad."
+        "--from",
+        parser=parse_moment,
+        metavar="DATE",
+        help="Only verify windows that ended after this date, such as 30ad.",
     ),
 ]
 KeepOpt = Annotated[
     bool,
-    typer.Option("--keep", help="Keep --from in the record: older files were removed on purpose, nobody misses them."),
+    typer.Option("--keep", help="Drop the windows before --from from the record: their files were removed on purpose."),
 ]
 NAMED = 5
-"""Damaged and missing files that `verify` names; it counts the others."""
+"""The most damaged and missing files that `verify` lists; it counts the others."""
 NOTHING_EXPORTED = "nothing is exported yet"
 RUN_AGAIN = "run the export again: it fetches only what is missing"
 
@@ -57,12 +60,12 @@ def verify(
     keep: KeepOpt = False,
     format: ObjectsOpt = None,
 ) -> None:
-    """Hash the files of exports again; exit 7 when one is damaged or missing
+    """Hash the files of exports again; exit 7 when a file is damaged or missing
 
-    Without a name, verifies the exports of all states. Of a state, the last 10000 windows are verified, or files of
-    runs. With --keep, neither status, runs nor reconcile look at anything before --from any more. 'export status' shows
-    the date up to which all is 'verified', which stops at the first gap. Dates are in the export's zone; those of
-    ndjson are milliseconds.
+    Without a name, verifies the exports of all states. A state keeps its last 10000 windows, or files of runs; older
+    files are not verified. With --keep, status, runs and reconcile ignore all windows before --from. In 'export
+    status', all files before the date 'verified' were intact. Dates are in the export's zone; in ndjson, they are epoch
+    milliseconds.
 
     \b
     svcctl export verify auth && tar -cf auth.tar out
@@ -78,12 +81,12 @@ def verify(
     names = names or states.names()
     for text in svc.diagnostics.for_each(names, lambda name: _verified(svc, name, from_, keep, format, f"{name}: ")):
         svc.diagnostics.note(text)
-    if not names:  # in a crontab too, where the directory may be another one
+    if not names:  # also without a terminal: a crontab may use another directory
         svc.diagnostics.note(f"no states in {states.folder}")
 
 
 def _verified(svc: Context, name: str, from_: Any, keeps: bool, format: str | None, label: str = "") -> str:
-    """A sentence about the files of an export, all unchanged, after a label; IncompleteResult when some are not."""
+    """The result for an export without losses, after a label. IncompleteResult for an export with losses."""
     from svcctl.exports.verify import MISSING, keep, verified_until
 
     record = record_of(svc, name)
@@ -92,11 +95,11 @@ def _verified(svc: Context, name: str, from_: Any, keeps: bool, format: str | No
         date, _ = range_of(svc, record, from_, None)
         if keeps and date < record.since:
             kept = f"kept from {moment(record.since)} already"
-            svc.diagnostics.note(f"{label}{kept}: an earlier date brings nothing back")
+            svc.diagnostics.note(f"{label}{kept}; an earlier date changes nothing")
         elif keeps:
             windows, there = keep(record, date)
-            gone = f"{counted(windows, 'window')} not looked at any more, files still there: {there}"
-            svc.diagnostics.note(f"{label}kept from {moment(date)}; {gone}")
+            dropped = f"{counted(windows, 'window')} dropped from the record, files still there: {there}"
+            svc.diagnostics.note(f"{label}kept from {moment(date)}: {dropped}")
     later = record.later(date) if date else record
     lost = _lost(svc, later)
     verified = verified_until(later if keeps else record, lost, date)
@@ -110,16 +113,16 @@ def _verified(svc: Context, name: str, from_: Any, keeps: bool, format: str | No
             removed = f"svcctl export verify {shlex.quote(name)} --from DATE --keep"
             svc.diagnostics.warning(f"{label}if files before a date were removed on purpose: {removed}")
         hint = _repair(svc, later, [loss.window for loss in lost])
-        raise IncompleteResult(f"{label}the export to {record.output} is not whole", hint=hint)
+        raise IncompleteResult(f"{label}the export to {record.output} is not intact", hint=hint)
     if later.is_empty and not later.since:
         return f"{label}{NOTHING_EXPORTED}"
     files = later.files()
     size = sum(entry.bytes for entry in files)
-    return f"{label}{counted(len(files), 'file')}, {size_text(size)}: all as they were exported"
+    return f"{label}{counted(len(files), 'file')}, {size_text(size)}: all unchanged"
 
 
 def _lost(svc: Context, record: Record) -> list[LostRange]:
-    """The files and ranges that are lost; a terminal shows how much is hashed."""
+    """The lost files and ranges. A terminal shows the progress."""
     from svcctl.exports.verify import HashProgress, damage
 
     files, hashed = record.files(), HashProgress()
@@ -134,19 +137,19 @@ def _lost(svc: Context, record: Record) -> list[LostRange]:
 
 
 def _remember(svc: Context, record: Record, verified: int, label: str) -> None:
-    """Keep the date up to which an export is verified; a note says why that is not possible, as while a run goes on."""
+    """Save the date up to which an export is verified. A failure is a note, such as while a run goes on."""
     from svcctl.exports.verify import remember
 
     try:
         remember(record, verified)
     except SvcctlError as error:
-        svc.diagnostics.note(f"{label}the date up to which it is verified was not kept: {error.message}")
+        svc.diagnostics.note(f"{label}the date of the verify was not saved: {error.message}")
 
 
 def _print_objects(
     svc: Context, record: Record, name: str, lost: Sequence[LostRange], verified: int, format: str
 ) -> None:
-    """Print a line of ndjson for each file or range that is lost, and one for the export."""
+    """Print a line of ndjson for each lost file or range, and a line for the export."""
     chosen, files = svc.format(format, lists=True), record.files()
     for loss in lost:
         dates = {"from": seconds_to_ms(loss.since), "to": seconds_to_ms(loss.window.end)}
@@ -167,7 +170,7 @@ def _print_objects(
 
 
 def _repair(svc: Context, record: Record, lost: Sequence[Window]) -> str:
-    """The command that fetches the first lost range again: the next run of a state does not, once it is past that."""
+    """The hint with the command that fetches the first lost range again, if the next run of the state does not."""
     from svcctl.exports.verify import ranges_to_fetch
 
     identity = record.identity
@@ -182,11 +185,12 @@ def _repair(svc: Context, record: Record, lost: Sequence[Window]) -> str:
     if not ranges:
         return RUN_AGAIN
     first = shlex.join([*command, "--from", moment(ranges[0].start), "--to", moment(ranges[0].end)])
-    return f"{start}fetch what is missing with: {first}" + "; then verify again for the next" * (len(ranges) > 1)
+    again = "; then verify again for the next range" * (len(ranges) > 1)
+    return f"{start}fetch the missing windows with: {first}{again}"
 
 
 def _command_of(identity: Identity, target: str, profile: str | None) -> list[str]:
-    """The command of an export without its range."""
+    """The words of the command of an export, without its range."""
     from svcctl.exports.formats import format_of
 
     named = dict(identity.named)
@@ -196,7 +200,7 @@ def _command_of(identity: Identity, target: str, profile: str | None) -> list[st
     options = [text for name, value in named.items() for text in (f"--{name.replace(' ', '-')}", value)]
     try:
         format_of(target, None)
-    except UsageError:  # the ending does not name the format
+    except UsageError:  # the ending names no format
         options += ["--format", format.partition(".")[0]]
     return ["svcctl", *(["-p", profile] if profile else []), "export", query, *options, "-o", target]
 
@@ -209,7 +213,7 @@ def range_of(svc: Context, record: Record, from_: Any, to: Any) -> tuple[int, in
 
 
 def _tell_lost(svc: Context, texts: Sequence[str], name: str) -> None:
-    """Report what is missing or damaged; of many, the first ones and how many there are."""
+    """Report missing and damaged files: the first ones, and the number of the others."""
     shown = len(texts) if svc.diagnostics.verbose or len(texts) == NAMED + 1 else NAMED
     for text in texts[:shown]:
         svc.diagnostics.report(IncompleteResult(text))

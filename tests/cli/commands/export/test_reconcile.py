@@ -132,7 +132,7 @@ def test_parquet_is_fetched_again_whole_after_saying_so(table: Table) -> None:
     code, told = table.moved("export", "reconcile", target)
     assert (code, told.splitlines()[0]) == (
         0,
-        f"svcctl: {target} is fetched again whole: its windows cannot be replaced one by one",
+        f"svcctl: {target} is fetched again as a whole: its windows cannot be replaced one by one",
     )
     assert table.moved("export", "reconcile", target, "--deep")[1] == "svcctl: 6 windows compared, 0 replaced\n"
     assert table.moved("export", "verify", target)[0] == 0

@@ -49,8 +49,8 @@ def exported(events: Shell, tmp_path_factory: pytest.TempPathFactory) -> Shell:
 
 
 WORDS: dict[str, tuple[tuple[str, ...], str]] = {
-    "a whole file": (("verify", "all.csv"), "svcctl: 1 file, 1.9 kB: all as they were exported\n"),
-    "whole files": (("verify", "hours/{start:%H}.csv"), "svcctl: 6 files, 2.0 kB: all as they were exported\n"),
+    "a whole file": (("verify", "all.csv"), "svcctl: 1 file, 1.9 kB: all unchanged\n"),
+    "whole files": (("verify", "hours/{start:%H}.csv"), "svcctl: 6 files, 2.0 kB: all unchanged\n"),
     "a file again": (
         (QUERY, *HOURS, "-o", "all.csv"),
         "svcctl: nothing to do: all.csv is already whole; --force fetches it again\n",
@@ -77,8 +77,8 @@ WORDS: dict[str, tuple[tuple[str, ...], str]] = {
     "periods in UTC": (
         (PERIODS, *BERLIN, "-o", "{start:%F}.csv", "--dry-run"),
         "svcctl: 'group every' counts in UTC: a period begins at 01:00 Europe/Berlin\n"
-        "svcctl: the names of files are in UTC, not in Europe/Berlin, as the periods of the query are\n"
-        "svcctl: each file has a whole window: exporting 2024-01-30T00:00:00Z to 2024-02-02T00:00:00Z\n",
+        "svcctl: the names of files are in UTC, like the periods of the query, and not in Europe/Berlin\n"
+        "svcctl: each file covers a whole window: exporting 2024-01-30T00:00:00Z to 2024-02-02T00:00:00Z\n",
     ),
     "windows of periods": (
         (MEDIANS, *HOURS, "-o", "{start:%H}.csv", "--window", "3h", "--dry-run"),
@@ -99,24 +99,25 @@ WORDS: dict[str, tuple[tuple[str, ...], str]] = {
         ("verify", "worn/{start:%H}.csv"),
         "svcctl: error: worn/01.csv is damaged\nsvcctl: error: worn/04.csv is missing\n"
         + forgets("worn/{start:%H}.csv")
-        + "svcctl: error: the export to worn/{start:%H}.csv is not whole\n"
+        + "svcctl: error: the export to worn/{start:%H}.csv is not intact\n"
         + hinted("worn/{start:%H}.csv", BOTH),
     ),
     "one damaged file": (
         ("verify", "torn.csv"),
-        "svcctl: error: torn.csv is damaged\nsvcctl: error: the export to torn.csv is not whole\n"
+        "svcctl: error: torn.csv is damaged\nsvcctl: error: the export to torn.csv is not intact\n"
         + hinted("torn.csv", WHOLE),
     ),
     "a damaged file again": (
         (QUERY, *HOURS, "-o", "torn.csv"),
-        "svcctl: rows=72 bytes=1946 windows=6 seconds=…\nsvcctl: replaced torn.csv, which was not as it was exported\n",
+        "svcctl: rows=72 bytes=1946 windows=6 seconds=…\n"
+        "svcctl: replaced torn.csv, which had changed since its export\n",
     ),
     "options": (
         ("verify", "odd 1/{start:%H}.txt"),
         "svcctl: error: odd 1/02.txt is missing\n"
         + forgets("odd 1/{start:%H}.txt")
-        + "svcctl: error: the export to odd 1/{start:%H}.txt is not whole\n"
-        "hint: fetch what is missing with: svcctl export 'from timed.events' --window 2h --date-format iso "
+        + "svcctl: error: the export to odd 1/{start:%H}.txt is not intact\n"
+        "hint: fetch the missing windows with: svcctl export 'from timed.events' --window 2h --date-format iso "
         "--time-zone GMT+1 --format csv -o 'odd 1/{start:%H}.txt' "
         "--from 2024-01-31T01:00:00Z --to 2024-01-31T03:00:00Z\n",
     ),

@@ -305,7 +305,7 @@ def test_a_range_that_ends_within_windows_is_extended_for_files_and_exact_in_a_m
     folder = moved.shell.home
     moved.now = START + 2 * 3600 + 1800
     between = ("--from", "2024-01-31T00:20:00", "--to", "2024-01-31T01:40:00")
-    extended = "svcctl: each file has a whole window: exporting 2024-01-31T00:00:00Z to 2024-01-31T02:00:00Z\n"
+    extended = "svcctl: each file covers a whole window: exporting 2024-01-31T00:00:00Z to 2024-01-31T02:00:00Z\n"
     assert moved("export", QUERY, *between, "-o", f"{folder}/all.csv")[1].splitlines()[1:] == []
     pattern = f"{folder}/a/{{start:%H}}.csv"
     assert moved("export", QUERY, *between, "-o", pattern, "--dry-run") == (0, extended)
@@ -316,7 +316,7 @@ def test_a_range_that_ends_within_windows_is_extended_for_files_and_exact_in_a_m
     begun = ("--from", "2024-01-31T00:20:00", "-o", f"{folder}/b/{{start:%H}}.csv")
     assert moved("export", QUERY, *begun, "--dry-run")[1] == (
         f"{extended}svcctl: left out 2024-01-31T02:00:00Z to 2024-01-31T02:30:00Z: "
-        "not ended, or ended less than --lag ago\n"
+        "these windows have not ended, or ended less than --lag ago\n"
     )
     berlin = ("--window", "1d", "--time-zone", "Europe/Berlin", "-o", f"{folder}/c/{{start:%F}}.csv")
     moved.now += 2 * 86_400
@@ -370,10 +370,10 @@ def test_another_service_or_path_of_an_export_is_told_with_what_to_give(moved: M
     (moved.shell.home / "out" / "2024-01-31T01.csv").unlink()
     lost = (
         f"svcctl: error: {moved.shell.home}/out/2024-01-31T01.csv is missing\n{forgets('timed')}"
-        f"svcctl: error: the export to {target} is not whole\n"
+        f"svcctl: error: the export to {target} is not intact\n"
     )
     fetch = (
-        f"fetch what is missing with: svcctl export '{QUERY}' -o '{target}' "
+        f"fetch the missing windows with: svcctl export '{QUERY}' -o '{target}' "
         "--from 2024-01-31T01:00:00Z --to 2024-01-31T02:00:00Z\n"
     )
     assert moved("export", "verify", "timed") == (7, f"{lost}hint: with a profile of {service}, {fetch}")

@@ -100,7 +100,7 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
     [
         (
             ("export", QUERY, "-o", "all.csv"),
-            "svcctl: error: the range has no start\nhint: give it with --from\n",
+            "svcctl: error: the range has no start\nhint: give --from\n",
         ),
         (
             ("export", QUERY, "--from", "2024-01-31 10:00:53.718", "-o", "all.csv"),
@@ -155,9 +155,9 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         ),
         (
             ("export", QUERY, *HOURS, "-o", "all.json"),
-            "svcctl: error: the ending of 'all.json' is not that of an export format\n"
+            "svcctl: error: the ending of 'all.json' names no export format\n"
             "hint: endings are .csv, .tsv, .ndjson or .jsonl, each with .gz or .zst, and .parquet; "
-            "another one needs --format\n",
+            "other endings need --format\n",
         ),
         (
             ("export", QUERY, *HOURS, "-o", "nowhere/all.csv"),

@@ -207,14 +207,14 @@ def test_a_first_run_that_failed_leaves_windows_that_are_missing(
         assert moved("export", "verify", "s") == (
             7,
             "svcctl: error: 2024-01-31 00:00:00 to 2024-01-31 03:00:00 UTC is not exported yet\n"
-            f"svcctl: error: the export to {target} is not whole\n"
+            f"svcctl: error: the export to {target} is not intact\n"
             f"hint: run the export again: it fetches only what is missing: {command}\n",
         )
         assert nightly() == 6
     proxied[1].choose = broken()
     assert nightly() == 0
     assert moved.shell("export", "status", "s").stdout.endswith("\nnext run from,2024-01-31T03:00:00Z\n")
-    assert moved("export", "verify") == (0, "svcctl: s: 3 files, 998 bytes: all as they were exported\n")
+    assert moved("export", "verify") == (0, "svcctl: s: 3 files, 998 bytes: all unchanged\n")
 
 
 def test_the_missing_days_of_a_first_run_that_failed_are_those_of_the_zone(
@@ -256,14 +256,14 @@ def test_a_lag_without_a_state_says_what_it_leaves_out(moved: Moved, tmp_path: P
     written = "svcctl: rows=24 bytes=650 windows=1 seconds=…\n"
     assert moved(*command, "--window", "2h", "-o", f"{tmp_path}/a.csv") == (
         0,
-        "svcctl: left out 2024-01-31T02:00:00Z to 2024-01-31T03:30:00Z: not ended, "
-        f"or ended less than --lag ago\n{written}",
+        "svcctl: left out 2024-01-31T02:00:00Z to 2024-01-31T03:30:00Z: these windows have "
+        f"not ended, or ended less than --lag ago\n{written}",
     )
     moved.now -= 1500
     assert moved(*command, "-o", f"{tmp_path}/b.csv") == (
         0,
-        "svcctl: left out 2024-01-31T02:00:00Z to 2024-01-31T03:05:00Z: not ended, "
-        f"or ended less than --lag ago\n{written.replace('windows=1', 'windows=2')}",
+        "svcctl: left out 2024-01-31T02:00:00Z to 2024-01-31T03:05:00Z: these windows have "
+        f"not ended, or ended less than --lag ago\n{written.replace('windows=1', 'windows=2')}",
     )
     assert moved("-q", *command, "-o", f"{tmp_path}/c.csv") == (0, "")
     assert moved(*command, "--to", "2h", "-o", f"{tmp_path}/d.csv")[1] == written.replace("windows=1", "windows=2")
@@ -420,8 +420,8 @@ def test_an_export_of_all_columns_keeps_those_that_it_began_with(
     hourly("a", "--state", state)
     load("x,n,y z`", "2024-01-31 01:30:00,q,2,1")
     note = (
-        "svcctl: the table has columns that this export began without, left out: x, y z`; another target, or --force "
-        "for all of its range, begins with them\n"
+        "svcctl: the table has new columns, which this export leaves out: x, y z`; to include them, export to another "
+        "path, or add --force for the whole range\n"
     )
     assert note in "".join(hourly("a", "--state", state) for _ in range(4))
     files = sorted(str(path) for path in (tmp_path / "a").iterdir() if not path.name.startswith("."))
@@ -477,7 +477,7 @@ def test_columns_that_are_not_those_of_earlier_runs_are_told_once(
     load(old)
     assert hourly() == hourly() == (0, "")
     load(f"eventdate,m\n{START},2\n")
-    assert hourly() == (0, f"svcctl: the columns are not those of earlier files any more: {now} (before: {before})\n")
+    assert hourly() == (0, f"svcctl: the columns differ from those of earlier files: {now} (before: {before})\n")
     assert hourly() == (0, "")
 
 
@@ -576,7 +576,7 @@ def test_a_state_belongs_to_a_directory_and_is_found_from_another_one(
         7,
         f"svcctl: error: {one}/2024-01-31T00.csv is missing\n"
         f"{forgets('there')}"
-        f"svcctl: error: the export to {one}/{{start:%FT%H}}.csv is not whole\n"
+        f"svcctl: error: the export to {one}/{{start:%FT%H}}.csv is not intact\n"
         f"{hinted(f'{one}/{{start:%FT%H}}.csv', '--from 2024-01-31T00:00:00Z --to 2024-01-31T01:00:00Z')}",
     )
     assert f"target,{one}/{{start:%FT%H}}.csv\n" in moved.shell("export", "status", "there").stdout

@@ -63,8 +63,8 @@ def test_verify_names_a_few_of_many_lost_files_and_one_command_for_all(home: She
     lost = [f"svcctl: error: {hour:02}00.csv is missing\n" for hour in range(6)]
     given = "--window 30m -o '{start:%H%M}.csv' --from 2024-01-31T00:00:00Z --to 2024-01-31T05:30:00Z"
     end = (
-        f"{forgets(target)}svcctl: error: the export to {target} is not whole\n"
-        f"hint: fetch what is missing with: svcctl export '{QUERY}' {given}\n"
+        f"{forgets(target)}svcctl: error: the export to {target} is not intact\n"
+        f"hint: fetch the missing windows with: svcctl export '{QUERY}' {given}\n"
     )
     assert home("export", "verify", target).stderr == "".join([*lost, end])
     (home.home / "0030.csv").write_text("eventdate,n\n")
@@ -114,7 +114,7 @@ def test_what_a_state_has_moved_past_comes_back_as_verify_says(
             7,
             f"svcctl: error: {out}/2024-01-31T01.csv is missing\n"
             f"svcctl: error: {out}/2024-01-31T02.csv is damaged\n{forgets(name)}"
-            f"svcctl: error: the export to {target} is not whole\n"
+            f"svcctl: error: the export to {target} is not intact\n"
             f"{hinted(target, '--from 2024-01-31T01:00:00Z --to 2024-01-31T03:00:00Z')}",
         )
     asked = proxied[1].asked.total()
@@ -122,13 +122,13 @@ def test_what_a_state_has_moved_past_comes_back_as_verify_says(
     assert moved("export", QUERY, *given, "-o", target) == (
         0,
         "svcctl: rows=24 bytes=672 windows=2 seconds=…\n"
-        f"svcctl: replaced {out}/2024-01-31T02.csv, which was not as it was exported\n",
+        f"svcctl: replaced {out}/2024-01-31T02.csv, which had changed since its export\n",
     )
     assert proxied[1].asked.total() - asked == 2
     for hour in (1, 2):
         (out / f"2024-01-31T0{hour}.csv").write_text("eventdate,n\n")
     assert moved("export", QUERY, *given, "-o", target)[1].splitlines()[1] == (
-        f"svcctl: replaced {out}/2024-01-31T01.csv, which was not as it was exported, and 1 other file"
+        f"svcctl: replaced {out}/2024-01-31T01.csv, which had changed since its export, and 1 other file"
     )
     assert moved("export", "verify", "timed")[0] == 0
     assert moved.shell("export", "status", "timed").stdout.splitlines()[-1] == "next run from,2024-01-31T04:00:00Z"
@@ -147,7 +147,7 @@ def test_each_file_of_a_run_comes_back_as_verify_says(moved: Moved) -> None:
         7,
         f"svcctl: error: {moved.shell.home}/2024-01-31T00.csv is missing\n"
         f"svcctl: error: {moved.shell.home}/2024-01-31T02.csv is missing\n{forgets('runs')}"
-        f"svcctl: error: the export to {target} is not whole\n"
+        f"svcctl: error: the export to {target} is not intact\n"
         f"{hinted(target, '--from {} --to {}'.format(*ranges[0]), more=True)}",
     )
     for start, end in ranges:
@@ -199,9 +199,9 @@ def test_several_exports_are_verified_one_by_one(home: Shell) -> None:
     assert (done.returncode, [line for line in done.stderr.splitlines() if not line.startswith("hint: ")]) == (
         7,
         [
-            f"svcctl: a.csv: 1 file, {size_text(size)}: all as they were exported",
+            f"svcctl: a.csv: 1 file, {size_text(size)}: all unchanged",
             "svcctl: error: b.csv is damaged",
-            "svcctl: error: b.csv: the export to b.csv is not whole",
+            "svcctl: error: b.csv: the export to b.csv is not intact",
             "svcctl: error: no export goes to 'c.csv', and no state has that name",
         ],
     )
@@ -213,7 +213,7 @@ def test_verify_without_a_name_verifies_the_exports_of_all_states(moved: Moved, 
     targets = {name: f"{tmp_path}/{name}/{{start:%FT%H}}.csv" for name in "abc"}
     for name, target in targets.items():
         assert moved("export", QUERY, "--from", "2024-01-31", "--state", name, "-o", target)[0] == 0
-    whole = [f"svcctl: {name}: 2 files, 662 bytes: all as they were exported" for name in "abc"]
+    whole = [f"svcctl: {name}: 2 files, 662 bytes: all unchanged" for name in "abc"]
     assert moved("export", "verify") == (0, "".join(f"{line}\n" for line in whole))
     (tmp_path / "b" / "2024-01-31T00.csv").unlink()
     code, told = moved("export", "verify")
@@ -223,7 +223,7 @@ def test_verify_without_a_name_verifies_the_exports_of_all_states(moved: Moved, 
             whole[0],
             f"svcctl: error: {tmp_path}/b/2024-01-31T00.csv is missing",
             "svcctl: b: if files before a date were removed on purpose: svcctl export verify b --from DATE --keep",
-            f"svcctl: error: b: the export to {targets['b']} is not whole",
+            f"svcctl: error: b: the export to {targets['b']} is not intact",
             hinted(targets["b"], "--from 2024-01-31T00:00:00Z --to 2024-01-31T01:00:00Z").rstrip(),
             whole[2],
         ],
@@ -299,12 +299,12 @@ def test_files_that_were_removed_on_purpose_are_not_missed_from_the_date_that_is
         assert moved("export", "verify", "timed", "--from", later, "--keep")[0] == 2
     assert moved("export", "verify", "timed", "--from", "2024-01-31T07:00:00Z", "--keep") == (
         0,
-        "svcctl: kept from 2024-01-31T07:00:00Z; 5 windows not looked at any more, files still there: 0\n"
+        "svcctl: kept from 2024-01-31T07:00:00Z: 5 windows dropped from the record, files still there: 0\n"
         + all_whole(0, 0),
     )
     assert moved("export", "verify", "timed", "--from", "2024-01-31", "--keep") == (
         0,
-        "svcctl: kept from 2024-01-31T07:00:00Z already: an earlier date brings nothing back\n" + all_whole(0, 0),
+        "svcctl: kept from 2024-01-31T07:00:00Z already; an earlier date changes nothing\n" + all_whole(0, 0),
     )
     moved.now += 3600
     assert moved(*command)[0] == 0
@@ -316,9 +316,9 @@ def test_files_that_are_not_kept_are_counted_while_they_are_there_and_one_file_i
     assert hourly(moved)[0] == 0
     keep = ("--from", "2024-01-31T02:00:00Z", "--keep")
     code, told = moved("export", "verify", "timed", *keep)
-    assert (code, told.splitlines()[0].rpartition("; ")[2]) == (
+    assert (code, told.splitlines()[0].rpartition("Z: ")[2]) == (
         0,
-        "2 windows not looked at any more, files still there: 2",
+        "2 windows dropped from the record, files still there: 2",
     )
     one = f"{moved.shell.home}/all.csv"
     assert moved("export", QUERY, "--from", "2024-01-31", "--to", "3h", "-o", one)[0] == 0
@@ -332,7 +332,7 @@ def test_the_days_of_verify_are_those_of_the_zone_of_the_export(moved: Moved) ->
     target = f"{moved.shell.home}/{{start:%F}}.csv"
     assert moved("export", QUERY, "--from", "2024-01-31", *berlin, "-o", target)[0] == 0
     told = moved("export", "verify", "days", "--from", "1ad", "--keep")[1]
-    assert told.startswith("svcctl: kept from 2024-01-31T23:00:00Z; 1 window not")
+    assert told.startswith("svcctl: kept from 2024-01-31T23:00:00Z: 1 window dropped")
     code, told = moved("export", QUERY, *berlin[:-2], "-o", target)
     assert (code, "give --time-zone Europe/Berlin, " in told) == (2, True)
 
@@ -413,7 +413,7 @@ def test_a_verify_beside_a_run_verifies_without_keeping_the_date(moved: Moved) -
     storage, path = open_target(f"{moved.shell.home}/out/{{start:%FT%H}}.csv", {})
     with locked(storage, Target(path)):
         code, told = moved("export", "verify", "timed")
-    assert (code, "was not kept: another run of the export" in told, told.endswith(all_whole(3, 998))) == (
+    assert (code, "was not saved: another run of the export" in told, told.endswith(all_whole(3, 998))) == (
         0,
         True,
         True,

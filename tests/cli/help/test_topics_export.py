@@ -102,7 +102,7 @@ def test_the_command_of_the_timer_that_reconciles_runs(service: Shell, tmp_path:
     done = shell(*shlex.split(line.replace("/var/lib/node_exporter", str(tmp_path))))
     assert (done.returncode, done.stdout) == (0, "")
     text = (tmp_path / "auth-late.prom").read_text()
-    alert = re.search(r"Prometheus: (\w+) > 0", topics.read("export"))
+    alert = re.search(r"Prometheus:\s(\w+) > 0", topics.read("export"))
     assert alert is not None
     assert f'{alert[1]}{{export="auth"}} 0\n' in text
 

@@ -79,38 +79,37 @@ _ENTRY = tuple(field.name for field in fields(ExportedFile))
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The windows and files of an export.
-
-    `storage` holds the files, and `target` is the target by its name there.
-
-    `entries` are the files of windows, or the parts of a run without a merged file yet. `merged` are the merged files,
-    and `inside` the windows in these files, under the paths of the files. `replacing` is the merged file that a
-    reconcile is replacing, followed by the windows that differ in it. `head` is the beginning that all windows share:
-    the heading of csv and tsv, the columns of parquet as JSON, empty for ndjson; None before the first window.
-    `columns` are the columns of the first windows of a query for all columns; later windows have the same.
-
-    `ranges` are the ranges of all runs so far, as (start, end) in order; where all runs write the same file, that of
-    the last run only. A window in a range and without an entry is a gap. `since` is the end of the windows that the
-    record has dropped. `verified` is the end of the windows that a verify has found whole, 0 before the first verify.
-
-    `name` and `state` belong to the state that writes to the target; None without a state, and in a record that was not
-    read by `find`.
-    """
+    """The windows and files of an export."""
 
     storage: Storage
     target: Target
+    """The target by its name in the storage."""
     identity: Identity
     head: str | None = None
+    """The head that all windows share, see ExportFormat; None before the first window."""
     entries: Mapping[Window, ExportedFile] = field(default_factory=dict)
+    """The files of windows, or the parts of a run without a merged file yet."""
     merged: tuple[ExportedFile, ...] = ()
+    """The merged files."""
     inside: tuple[ExportedFile, ...] = ()
+    """The windows in merged files, under the paths of these files."""
     replacing: tuple[ExportedFile, ...] = ()
+    """The merged file that a reconcile is replacing, followed by the changed windows in it."""
     ranges: tuple[tuple[int, int], ...] = ()
+    """The ranges of all runs, as (start, end) in order; only of the last run if all runs write the same file.
+
+    A window in a range and without an entry is a gap.
+    """
     since: int = 0
+    """The end of the windows that the record has dropped."""
     columns: tuple[str, ...] = ()
+    """The columns of the first windows of a query for all columns. Later windows keep them."""
     verified: int = 0
+    """The epoch second up to which the last verify found all windows; 0 before the first verify."""
     name: str | None = None
+    """The name of the state that writes to the target; None without one, and unless the record is from `find`."""
     state: State | None = None
+    """The state of this name."""
 
     # The file
 

@@ -56,7 +56,7 @@ class OpenRecord:
         self._ends = frozenset(window.end for window in self.export.windows)
         self.replaced = [*replaced]
         """The replaced files and records, each with a description of the old content."""
-        self.columns: list[tuple[str, str]] = []
+        self.column_changes: list[tuple[str, str]] = []
         """The changes of columns from file to file: the old and the new columns."""
         self.left_out: dict[str, None] = {}
         """The columns that the table has gained since the first windows; files leave them out."""
@@ -164,7 +164,7 @@ class OpenRecord:
         self.entries.clear()
         self._claim_files()
         if self.head is not None and not self.export.target.is_one_file:
-            self.columns.append((columns(self.head), columns(head)))
+            self.column_changes.append((columns(self.head), columns(head)))
         self.head = head
 
     def _claim_files(self) -> None:
@@ -225,7 +225,7 @@ class OpenRecord:
         for _, head in sorted(self._heads.items()):
             if self.head is not None and head not in reported:
                 columns = self.export.format.columns
-                self.columns.append((columns(self.head), columns(head)))
+                self.column_changes.append((columns(self.head), columns(head)))
             reported.add(head)
             self.head = head
         self._heads.clear()

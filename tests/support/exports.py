@@ -106,7 +106,7 @@ class Exports:
                 return Summary(0, 0, 0, 0, (), export.whole.end)
             crew = Crew(work, pool, workers, stopping)
             with opened(export) as record:
-                self.changes = record.columns
+                self.changes = record.column_changes
                 return ExportRun(record, crew, lambda windows, of, fetched: None, stops=stops)()
 
     def alone(self, name: str, **changes: Any) -> None:

@@ -75,7 +75,7 @@ def report(svc: Context, record: OpenRecord, workers: Workers, figures: dict[str
         for text in loss_notes(losses):
             svc.diagnostics.note(text)
         tell_left_out(svc, record.left_out)
-        for before, now in record.columns:
+        for before, now in record.column_changes:
             svc.diagnostics.warning(f"the columns differ from those of earlier files: {now} (before: {before})")
         svc.diagnostics.trouble = going.progress.trouble
         figures |= {

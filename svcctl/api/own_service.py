@@ -129,8 +129,8 @@ def _lost(answer: Mapping[str, Any]) -> str | None:
 
 
 def _jobs(source: Mapping[str, Any]) -> tuple[ReadingJob, ...]:
-    found = records(source.get("jobs") or [])
-    return tuple(ReadingJob(str(job["id"]), str(job["status"]), str(job["friendlyName"])) for job in found)
+    jobs = records(source.get("jobs") or [])
+    return tuple(ReadingJob(str(job["id"]), str(job["status"]), str(job["friendlyName"])) for job in jobs)
 
 
 def tables(client: Client) -> list[TableExtent]:
@@ -183,11 +183,11 @@ def available(client: Client, domain: str) -> Mapping[str, Collection[str]] | No
 
     None if the service does not list them.
     """
-    found = _asked(client, "GET", f"/service/domain/{segment(domain)}/available")
+    answer = _optional_answer(client, "GET", f"/service/domain/{segment(domain)}/available")
     kinds = ("policies", "applications")
-    if not isinstance(found, Mapping) or not all(isinstance(found.get(kind), list) for kind in kinds):
+    if not isinstance(answer, Mapping) or not all(isinstance(answer.get(kind), list) for kind in kinds):
         return None
-    return {kind: tuple(map(str, found[kind])) for kind in kinds}
+    return {kind: tuple(map(str, answer[kind])) for kind in kinds}
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,13 +201,13 @@ class DomainCheck:
 
 def check_domain(client: Client, domain: Domain) -> DomainCheck | None:
     """Whether a domain can be created; nothing is. None if the service does not say."""
-    found = _asked(client, "POST", "/service/domain/check", json.dumps(domain.to_json()).encode())
-    if not isinstance(found, Mapping) or "key" not in found:
+    answer = _optional_answer(client, "POST", "/service/domain/check", json.dumps(domain.to_json()).encode())
+    if not isinstance(answer, Mapping) or "key" not in answer:
         return None
-    return DomainCheck(found["key"], str(found.get("message")), found.get("hint"))
+    return DomainCheck(answer["key"], str(answer.get("message")), answer.get("hint"))
 
 
-def _asked(client: Client, method: str, path: str, body: bytes = b"") -> Any:
+def _optional_answer(client: Client, method: str, path: str, body: bytes = b"") -> Any:
     """The answer to a request that changes nothing; None from a service that does not have it."""
     try:
         return client.call(method, path, body, repeatable=True)
@@ -324,7 +324,7 @@ def verify(
             if response.refused or not is_exact(response.headers):
                 raise _unverified(response)
             for line in _lines(response.body):
-                kind, members = _found(line)
+                kind, members = _members(line)
                 if kind == "error":
                     raise _check_failed(members)
                 is_verified = is_verified or (kind == "result" and members.get("job") == job_id)
@@ -364,7 +364,7 @@ def _lines(body: Iterator[bytes]) -> Iterator[bytes]:
         yield from filter(None, map(bytes.strip, lines))
 
 
-def _found(line: bytes) -> tuple[str, Mapping[str, Any]]:
+def _members(line: bytes) -> tuple[str, Mapping[str, Any]]:
     """The name and the members of the object in a line of a check. MalformedAnswer for anything else."""
     try:
         [(kind, members)] = json.loads(line).items()

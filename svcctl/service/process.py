@@ -142,15 +142,15 @@ class ServiceFiles(NamedTuple):
 
 def default_files(environment: Mapping[str, str]) -> ServiceFiles:
     """The service's files in the directory SVCCTL_DATA, or by default in the user's data directory."""
-    if named := environment.get(DATA_ENVIRONMENT):
-        return ServiceFiles(home.expanded_path(named).absolute())
+    if directory := environment.get(DATA_ENVIRONMENT):
+        return ServiceFiles(home.expanded_path(directory).absolute())
     return ServiceFiles(home.directory("data", DATA_ENVIRONMENT) / "service")
 
 
 def profile_fields(files: ServiceFiles, name: str) -> dict[str, Any]:
     """The fields of a built-in profile. Credentials are functions, because reading them may create them."""
-    made = {field: partial(_credential, files, name, field) for field in _CREDENTIALS}
-    return {"base_url": LOCAL_URL, "socket": str(files.socket), "auth": "signature", **made}
+    fields = {field: partial(_credential, files, name, field) for field in _CREDENTIALS}
+    return {"base_url": LOCAL_URL, "socket": str(files.socket), "auth": "signature", **fields}
 
 
 def credentials(files: ServiceFiles, name: str) -> dict[str, str]:
@@ -184,12 +184,12 @@ def all_credentials(files: ServiceFiles) -> list[dict[str, str]]:
 
 
 def _make_credentials(files: ServiceFiles) -> dict[str, dict[str, str]]:
-    made = {name: {field: make() for field, make in _CREDENTIALS.items()} for name in BUILT_IN}
+    content = {name: {field: make() for field, make in _CREDENTIALS.items()} for name in BUILT_IN}
     try:
-        write(files.credentials, json.dumps(made).encode(), overwrite=False, private=True)
+        write(files.credentials, json.dumps(content).encode(), overwrite=False, private=True)
     except FileExistsError:  # another process was first; both use its credentials
-        made = _read_credentials(files)
-    return made
+        content = _read_credentials(files)
+    return content
 
 
 def place(files: ServiceFiles) -> str:
@@ -288,15 +288,15 @@ def await_answer(files: ServiceFiles, starting: Callable[[], object], silent_sec
     Unavailable if any other service does not answer for `silent_seconds`.
     """
     began = time.monotonic()
-    said = False
+    is_announced = False
 
     def go_on() -> bool:
-        nonlocal said
+        nonlocal is_announced
         waited, untouched = time.monotonic() - began, _seconds_untouched(files)
         if min(waited, untouched) > silent_seconds:
             raise _silent(files)
-        if not said and waited > STARTING_SECONDS and untouched < silent_seconds:
-            said = True
+        if not is_announced and waited > STARTING_SECONDS and untouched < silent_seconds:
+            is_announced = True
             starting()
         return True
 

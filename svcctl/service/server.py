@@ -217,9 +217,9 @@ def serve(
         check_record = partial(_check_record, files, store, partial(ready.note, level=logging.WARNING))
         own, record = closing.enter_context(_tables(files, ready.progress, history, check_record))
         closing.callback(_record, record)
-        on = engine or ENGINE.read(os.environ) or EMBEDDED
+        engine_name = engine or ENGINE.read(os.environ) or EMBEDDED
         shared = closing.enter_context(
-            _shared_engine(store, tables or TABLES.read(os.environ), on, ready.note, create=create)
+            _shared_engine(store, tables or TABLES.read(os.environ), engine_name, ready.note, create=create)
         )
         executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
         closing.callback(executor.shutdown, cancel_futures=True)
@@ -247,8 +247,8 @@ def serve(
         service.record_events()
         pause = SHARED_SETTLE_SECONDS if store.shared else SETTLE_SECONDS
         closing.enter_context(_running_thread(partial(settle_repeatedly, service, jobs, pause)))
-        said = partial(ready.ready, address or str(files.socket))
-        server = _Server(_config(log, limits), own_socket, is_ours, serving, said)
+        report_ready = partial(ready.ready, address or str(files.socket))
+        server = _Server(_config(log, limits), own_socket, is_ours, serving, report_ready)
         _answer(server, [own_socket.socket, *([] if tcp is None else [tcp])])
     _log.info("stopped")
 
@@ -301,7 +301,7 @@ def _tables(
                 raise Terminated
             progress(table, fraction)
 
-    def made() -> tuple[DuckDBEngine, EventsRecord]:
+    def make() -> tuple[DuckDBEngine, EventsRecord]:
         if history and not files.events.exists():
             # DuckDB keeps 50 MB of the events of a month in memory, until it is closed.
             with DuckDBEngine(files.events) as first:
@@ -314,7 +314,7 @@ def _tables(
         return own, record
 
     with ThreadPoolExecutor(1, initializer=without_signals) as thread:
-        tables = thread.submit(made)
+        tables = thread.submit(make)
         try:
             # The system may deliver a signal to a thread of a library. Then only a running thread notices it.
             while not tables.done():
@@ -379,15 +379,14 @@ def _answer(server: _Server, sockets: list[socket.socket]) -> None:
 
 @contextmanager
 def _shared_engine(
-    store: Store, uri: str | None, on: str, note: Callable[[str], None], *, create: bool
+    store: Store, uri: str | None, engine_name: str, note: Callable[[str], None], *, create: bool
 ) -> Iterator[Engine | None]:
     """Open the engine of the tables in the shared folder, which must belong to the state; None without a folder.
 
-    `on` names the engine that runs plans: the embedded one, or Spark by its URI. `create` creates the folder if the
-    state has none.
+    `engine_name` is `duckdb`, or the URI of Spark. With `create`, the folder is created if the state has none.
     """
     with ExitStack() as closing:
-        if uri is None and (create or on != EMBEDDED):
+        if uri is None and (create or engine_name != EMBEDDED):
             option = "--create" if create else "--engine"
             hint = f"name it with --tables or {TABLES.environment}"
             raise UsageError(f"{option} needs a shared folder of tables", hint=hint)
@@ -398,14 +397,14 @@ def _shared_engine(
             note(f"its shared folder is now {now} (before: {before}); {TABLES.environment} sets it")
         if lake is None:
             yield None
-        elif on == EMBEDDED:
+        elif engine_name == EMBEDDED:
             from svcctl.service.engines.duckdb.lake_reader import LakeReader
 
             yield Engine(lake, LakeReader(lake))
         else:
             from svcctl.service.engines.spark import on_spark  # it needs the packages of two extras
 
-            spark = on_spark(lake, on, os.environ)
+            spark = on_spark(lake, engine_name, os.environ)
             closing.callback(spark.close)
             yield Engine(lake, spark)
 
@@ -448,7 +447,7 @@ def settle_repeatedly(service: Service, jobs: Jobs, pause: float, stopping: thre
     The loop also probes the disk, renews the leases of jobs, and stores the ends of tables and the uses of keys. It
     ends when `stopping` is set.
     """
-    away = False
+    is_away = False
     while True:
         try:
             jobs.renew()
@@ -459,13 +458,13 @@ def settle_repeatedly(service: Service, jobs: Jobs, pause: float, stopping: thre
             settle(service, jobs)
             jobs.renew()
             service.key_uses.write_in_time()
-            if away:
+            if is_away:
                 _log.info("the state can be reached again")
-            away = False
+            is_away = False
         except StateUnavailable as error:
-            if not away:
+            if not is_away:
                 _log.warning("%s", error.detail)
-            away = True
+            is_away = True
         except Exception:
             _log.exception("the jobs could not be started or stopped")
         if stopping.wait(pause):
@@ -476,15 +475,15 @@ def settle_repeatedly(service: Service, jobs: Jobs, pause: float, stopping: thre
 
 def _grow(tables: demo.GrowingTables, log: AccessLog, is_ours: Callable[[], bool], stopping: threading.Event) -> None:
     """Extend the tables of demo and access events until `stopping` is set; end the process if its files are gone."""
-    grown = 0.0
+    last_extension = 0.0
     while not stopping.wait(demo.GROW_SECONDS):
         if not is_ours():
             _log.warning("the service's files are gone: the service stops")
             os.kill(os.getpid(), signal.SIGTERM)
             return
-        if log.quiet_for() > demo.QUIET_SECONDS and time.monotonic() - grown < demo.QUIET_GROW_SECONDS:
+        if log.quiet_for() > demo.QUIET_SECONDS and time.monotonic() - last_extension < demo.QUIET_GROW_SECONDS:
             continue
-        grown = time.monotonic()
+        last_extension = time.monotonic()
         try:
             tables.extend(datetime.now(UTC))
             log.flush()

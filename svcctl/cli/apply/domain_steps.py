@@ -48,11 +48,11 @@ class Domains(Noun):
         return steps
 
     def check(self, step: DomainStep) -> str | None:
-        wanted, found = step.wanted, step.found
+        wanted, existing = step.wanted, step.existing
         if wanted is None:
             return None
-        if found is not None:
-            _check_unchanged(step, wanted, found)
+        if existing is not None:
+            _check_unchanged(step, wanted, existing)
             return None
         checked = check_domain(self.client, Domain(wanted.name, wanted.plan, time=wanted.time, volume=wanted.volume))
         if checked is None:
@@ -66,26 +66,26 @@ class Domains(Noun):
             yield f"The users of {', '.join(lost)} are removed, completely when they have no other domain."
 
     def make(self, step: DomainStep) -> str:
-        wanted, found = step.wanted, step.found
+        wanted, existing = step.wanted, step.existing
         if wanted is None:
-            assert found is not None
-            self.client.delete_domain(found.name)
+            assert existing is not None
+            self.client.delete_domain(existing.name)
             return "removed"
-        if found is None:
-            found = self.client.create_domain(wanted.name, wanted.plan, time=wanted.time, volume=wanted.volume)
+        if existing is None:
+            existing = self.client.create_domain(wanted.name, wanted.plan, time=wanted.time, volume=wanted.volume)
             if wanted.state == DISABLED:
-                self.client.disable_domain(found.name)
+                self.client.disable_domain(existing.name)
             return "created"
         if wanted.state == DISABLED:
-            self.client.disable_domain(found.name)
+            self.client.disable_domain(existing.name)
         else:
-            self.client.enable_domain(found.name)
+            self.client.enable_domain(existing.name)
         return str(wanted.state)
 
 
-def differ(wanted: WrittenDomain, found: Domain | None) -> list[FieldDifference]:
+def differ(wanted: WrittenDomain, existing: Domain | None) -> list[FieldDifference]:
     """The differences between a domain in a file and the one of the service, which is None if it does not exist."""
-    before = {} if found is None else exported(found)
+    before = {} if existing is None else exported(existing)
     after = {key: value for key in KEYS[1:] if (value := getattr(wanted, key)) is not None}
     changed = [key for key, value in after.items() if value != before.get(key)]
     return [
@@ -94,15 +94,15 @@ def differ(wanted: WrittenDomain, found: Domain | None) -> list[FieldDifference]
     ]
 
 
-def _check_unchanged(step: DomainStep, wanted: WrittenDomain, found: Domain) -> None:
+def _check_unchanged(step: DomainStep, wanted: WrittenDomain, existing: Domain) -> None:
     """UsageError if anything but the state of a domain differs: no service can change its other values."""
     for key, before, after in (
         (difference.key, difference.before, difference.after) for difference in step.differences
     ):
         if key != "state":
-            there = f"no {key}" if before is None else f"{key} {before}"
+            actual = f"no {key}" if before is None else f"{key} {before}"
             raise wanted.document.error(
-                f"domain {found.name} has {there}, which cannot be changed to {after}",
+                f"domain {existing.name} has {actual}, which cannot be changed to {after}",
                 key,
                 hint=f"leave out {key}" if before is None else f"write {key}: {before}",
             )
@@ -110,7 +110,7 @@ def _check_unchanged(step: DomainStep, wanted: WrittenDomain, found: Domain) -> 
 
 def removed(steps: Sequence[DomainStep]) -> list[str]:
     """The names of the domains that are removed."""
-    return [step.found.name for step in steps if step.found and step.action is Action.REMOVE]
+    return [step.existing.name for step in steps if step.existing and step.action is Action.REMOVE]
 
 
 def _check_number(steps: Sequence[DomainStep], most: int | None) -> None:

@@ -81,35 +81,35 @@ class DomainJobs(Noun):
             actual[name] = [*actual.get(name, ()), job]
         return plan(desired, actual, self._differ, lambda jobs: prune and any(map(_is_applied, jobs)))
 
-    def _kept(self, wanted: WrittenJob, found: Sequence[Job] | None) -> Job | None:
+    def _unchanged(self, wanted: WrittenJob, existing: Sequence[Job] | None) -> Job | None:
         """The job that already has the definition in the file; None without one, or if it is to be launched again."""
-        same = [job for job in current(found or ()) if _hash(job) in wanted.hashes]
+        same = [job for job in current(existing or ()) if _hash(job) in wanted.hashes]
         return None if wanted.name in self.relaunch else _latest(same)
 
-    def _differ(self, wanted: WrittenJob, found: Sequence[Job] | None) -> list[FieldDifference]:
+    def _differ(self, wanted: WrittenJob, existing: Sequence[Job] | None) -> list[FieldDifference]:
         """The differences between the jobs of a name and the job in a file, without the values of secrets."""
-        kept = self._kept(wanted, found)
-        old = kept or _latest(found or ())
+        unchanged = self._unchanged(wanted, existing)
+        old = unchanged or _latest(existing or ())
         if old is None:
             begins = str(wanted.document.fields["from"])
             values = (("query", wanted.query), ("from", begins), ("destination", wanted.place), ("state", wanted.state))
             return [FieldDifference(key, None, value) for key, value in values]
-        differ = [] if kept else definitions(wanted, old)
+        differ = [] if unchanged else definitions(wanted, old)
         if not _is_in(old, wanted.state):
             differ.append(FieldDifference("state", STOPPED if wanted.state == RUNNING else RUNNING, wanted.state))
-        others = [job for job in found or () if job.id != old.id]
+        others = [job for job in existing or () if job.id != old.id]
         return differ + [
             FieldDifference("another job of this name", f"{job.id} {status_text(job)}", "removed") for job in others
         ]
 
     def check(self, step: JobStep) -> str | None:
-        wanted, found = step.wanted, step.found or ()
-        if wanted is None or self._kept(wanted, found) is not None:
+        wanted, existing = step.wanted, step.existing or ()
+        if wanted is None or self._unchanged(wanted, existing) is not None:
             return None
         if self.is_own:
             self._check_type(wanted)
             self._check_query(wanted)
-        elif (old := _latest(found)) is not None:
+        elif (old := _latest(existing)) is not None:
             _check_files(wanted, old)
         for text in wanted.warnings:
             self.note(text)
@@ -135,24 +135,24 @@ class DomainJobs(Noun):
 
     def prepare(self, step: JobStep) -> None:
         """Read the secrets of a job that will be launched."""
-        if step.wanted is not None and self._kept(step.wanted, step.found) is None:
+        if step.wanted is not None and self._unchanged(step.wanted, step.existing) is None:
             step.wanted.request()
 
     def make(self, step: JobStep) -> str:
-        wanted, found = step.wanted, step.found or ()
+        wanted, existing = step.wanted, step.existing or ()
         if wanted is None:
-            self._remove(found)
+            self._remove(existing)
             return "removed"
-        kept, old = self._kept(wanted, found), _latest(found)
+        unchanged, old = self._unchanged(wanted, existing), _latest(existing)
         if old is None:
             job = self._launched(wanted, self.client.launch(wanted.request()))
         else:
-            job = kept or self._replaced(wanted, old)
-        self._remove(other for other in found if other.id != job.id)
+            job = unchanged or self._replaced(wanted, old)
+        self._remove(other for other in existing if other.id != job.id)
         moved = self._put(job, wanted.state)
         if step.action is Action.CREATE:
             return "created"
-        return moved if moved and kept else "updated"
+        return moved if moved and unchanged else "updated"
 
     def _put(self, job: Job, state: str) -> str | None:
         """Start or stop a job unless it is in the state already; returns `started`, `stopped` or None."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from svcctl.cli.context import Context
 
 Wanted = TypeVar("Wanted")
-Found = TypeVar("Found")
+Existing = TypeVar("Existing")
 
 CHANGES = row_listing("action", "kind", "name", "key", "before", "after")
 """The steps of `apply`, a row for each key that differs."""
@@ -36,36 +36,36 @@ class FieldDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanStep(Generic[Wanted, Found]):
+class PlanStep(Generic[Wanted, Existing]):
     """The creation, change or removal of one thing: its desired state, its actual state, and their differences."""
 
     action: Action
     name: str
     wanted: Wanted | None
-    found: Found | None
+    existing: Existing | None
     differences: Sequence[FieldDifference] = ()
 
 
 def plan(
     desired: Mapping[str, Wanted],
-    actual: Mapping[str, Found],
-    differ: Callable[[Wanted, Found | None], Sequence[FieldDifference]],
-    surplus: Callable[[Found], bool],
-) -> list[PlanStep[Wanted, Found]]:
+    actual: Mapping[str, Existing],
+    differ: Callable[[Wanted, Existing | None], Sequence[FieldDifference]],
+    surplus: Callable[[Existing], bool],
+) -> list[PlanStep[Wanted, Existing]]:
     """The steps in the order of the desired things, then the removals.
 
     An actual thing that is not desired is removed if `surplus` returns true for it.
     """
-    steps: list[PlanStep[Wanted, Found]] = []
+    steps: list[PlanStep[Wanted, Existing]] = []
     for name, wanted in desired.items():
-        found = actual.get(name)
-        differences = differ(wanted, found)
-        if found is None:
+        existing = actual.get(name)
+        differences = differ(wanted, existing)
+        if existing is None:
             steps.append(PlanStep(Action.CREATE, name, wanted, None, differences))
         elif differences:
-            steps.append(PlanStep(Action.CHANGE, name, wanted, found, differences))
-    rest = {name: found for name, found in actual.items() if name not in desired and surplus(found)}
-    return steps + [PlanStep(Action.REMOVE, name, None, found) for name, found in rest.items()]
+            steps.append(PlanStep(Action.CHANGE, name, wanted, existing, differences))
+    rest = {name: existing for name, existing in actual.items() if name not in desired and surplus(existing)}
+    return steps + [PlanStep(Action.REMOVE, name, None, existing) for name, existing in rest.items()]
 
 
 _TITLES = {Action.CREATE: "new ", Action.CHANGE: "", Action.REMOVE: "removed "}

@@ -87,20 +87,20 @@ class Roles(Noun):
                 client.update_role(domain, name, replace(wanted, name=None))
                 return "updated"
             except NotFound as error:
-                if step.found is not UNREADABLE or not no_role(error):
+                if step.existing is not UNREADABLE or not no_role(error):
                     raise
                 require_sound(step.wanted)
         client.create_role(domain, wanted)
         return "created"
 
 
-def differ(written: WrittenRole, found: Role | None) -> list[FieldDifference]:
+def differ(written: WrittenRole, existing: Role | None) -> list[FieldDifference]:
     wanted = replace(written.role, name=None)
-    if found is None and not any(key in wanted.body() for key in roles.GRANTS):  # rule 1: a name grants everything
+    if existing is None and not any(key in wanted.body() for key in roles.GRANTS):  # rule 1: a name grants everything
         everything = (EVERYTHING,)
         wanted = replace(wanted, policies=everything, applications=everything, resource_ids={EVERYTHING: ()})
-    changed = differences(found or Role(), wanted)
-    if found is UNREADABLE:  # it may have to be created
+    changed = differences(existing or Role(), wanted)
+    if existing is UNREADABLE:  # it may have to be created
         changed = changed or [FieldDifference("name", None, written.role.name)]
         return [replace(difference, before="unknown") for difference in changed]
     return changed

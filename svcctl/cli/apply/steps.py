@@ -47,8 +47,8 @@ def carry_out(svc: Context, noun: Noun, steps: Sequence[PlanStep[Any, Any]], opt
     """Show the steps, and make them unless --dry-run or --check is given. Differs for any step, with --check."""
     is_trial = options.check or options.dry_run
     unchecked = dict.fromkeys(svc.diagnostics.for_each(steps, noun.check, failures=UsageError))
-    for what in filter(None, unchecked if is_trial else ()):
-        svc.diagnostics.note(f"not checked: {what}")
+    for part in filter(None, unchecked if is_trial else ()):
+        svc.diagnostics.note(f"not checked: {part}")
     show(svc, noun.kind, noun.where, steps, options.format)
     sources = ", ".join(map(text.name, options.file))
     if not steps:
@@ -61,11 +61,11 @@ def carry_out(svc: Context, noun: Noun, steps: Sequence[PlanStep[Any, Any]], opt
     if not options.yes:
         svc.ask(" ".join([*noun.warnings(steps), "Apply these changes?"]))
     list(svc.diagnostics.for_each(steps, noun.prepare, failures=UsageError))
-    with svc.diagnostics.count_before_failure(steps, "applied") as left:
-        for step in left:
+    with svc.diagnostics.count_before_failure(steps, "applied") as remaining:
+        for step in remaining:
             with _about_step(noun, step):
-                done = noun.make(step)
-            svc.diagnostics.note(f"{done} {noun.kind} '{step.name}'{noun.where}")
+                outcome = noun.make(step)
+            svc.diagnostics.note(f"{outcome} {noun.kind} '{step.name}'{noun.where}")
 
 
 @contextmanager

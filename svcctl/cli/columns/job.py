@@ -21,29 +21,27 @@ _LAST_FIELD = ListField[Watched](
     "lastDatetime",
     attrgetter("job.last_datetime"),
     "int8",
-    shown=lambda seen: seen.job.last_datetime or None,
+    shown=lambda row: row.job.last_datetime or None,
     shown_type="timestamp",
 )
 _RATE = ListField[Watched]("rate", attrgetter("rate"), "float8")
 _LAG_FIELD = ListField[Watched]("lag", attrgetter("lag"), "float8")
 _ERROR = ListField[Watched](
-    "error", lambda seen: list(seen.job.error), shown=lambda seen: seen.job.reason or None, below=True
+    "error", lambda row: list(row.job.error), shown=lambda row: row.job.reason or None, below=True
 )
 _QUERY = ListField[Watched]("query", attrgetter("job.query"))
-_IS_FAILING = ListField[Watched]("failing", lambda seen: models.status_text(seen.job) == models.FAILING, "bool")
+_IS_FAILING = ListField[Watched]("failing", lambda row: models.status_text(row.job) == models.FAILING, "bool")
 """A column in formats for programs only, where the status is the service's own word."""
 
 # A narrow terminal leaves out the last columns, so people get the most important ones first.
 _SHORT_ID = replace(_ID, value=attrgetter("short"))
-_STATE = replace(_STATUS, value=lambda seen: models.status_text(seen.job), marks={models.FAILING: 31})
-_LAG_IN_WORDS = replace(
-    _LAG_FIELD, shown=lambda seen: None if seen.lag is None else rough_text(seen.lag), shown_type="id"
-)
+_STATE = replace(_STATUS, value=lambda row: models.status_text(row.job), marks={models.FAILING: 31})
+_LAG_IN_WORDS = replace(_LAG_FIELD, shown=lambda row: None if row.lag is None else rough_text(row.lag), shown_type="id")
 
 
 def _only_generated(jobs: Sequence[Watched]) -> bool:
     """Whether the service counts, for some job, the events that it generated but not those that it sent."""
-    return any(seen.job.events_sent is None and seen.job.event_generated is not None for seen in jobs)
+    return any(row.job.events_sent is None and row.job.event_generated is not None for row in jobs)
 
 
 _INSTEAD_OF_SENT = replace(_GENERATED, needed=_only_generated)

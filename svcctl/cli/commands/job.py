@@ -156,29 +156,29 @@ def list_(
     svcctl job list --failing --ids | svcctl job restart -
     """
     svc: Context = ctx.obj
-    chosen = svc.format(options.format, lists=True)
+    output_format = svc.format(options.format, lists=True)
     for option, value in {"--format": options.format, "--columns": options.columns}.items():
         if ids and value is not None:
             raise UsageError(f"{option} has no effect on --ids, which prints only IDs", hint="leave out one of the two")
-    every = svc.client.jobs()
-    states, kind = job_states.to_list(status, lambda: every), (type or "").lower()
-    known = {*map(str.lower, DESTINATION_TYPES), *((job.type or "").lower() for job in every)}
+    jobs = svc.client.jobs()
+    states, kind = job_states.to_list(status, lambda: jobs), (type or "").lower()
+    known = {*map(str.lower, DESTINATION_TYPES), *((job.type or "").lower() for job in jobs)}
     if kind and kind not in known:
         raise UsageError(f"there is no type '{type}'", hint=f"types are {', '.join(DESTINATION_TYPES)}")
-    jobs = [
+    chosen_jobs = [
         job
-        for job in every
+        for job in jobs
         if (not states or states & {job.status.upper(), models.status_text(job)})
         and (not kind or (job.type or "").lower() == kind)
         and (not failing or models.status_text(job) == FAILING)
     ]
-    listed = at_moment(jobs, _now(svc), shortest(job.id for job in every))
+    listed = at_moment(chosen_jobs, _now(svc), shortest(job.id for job in jobs))
     if ids:
-        for seen in JOBS.in_order(listed, options.selection):
-            svc.output.text(seen.job.id)
+        for row in JOBS.in_order(listed, options.selection):
+            svc.output.text(row.job.id)
         return
-    ordered = listed if chosen.raw else failing_first(listed)
-    print_list(svc, JOBS, lambda: ordered, options, f"none of {counted(len(every), 'job')}" if every else "no jobs")
+    ordered = listed if output_format.raw else failing_first(listed)
+    print_list(svc, JOBS, lambda: ordered, options, f"none of {counted(len(jobs), 'job')}" if jobs else "no jobs")
 
 
 @_app.command()
@@ -198,7 +198,9 @@ def show(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None, columns: Col
     """
     svc: Context = ctx.obj
     single = len(ids) == 1 and ids != [text.STDIN]
-    _each(svc, _chosen(svc, ids), svc.client.job, format, JOB, selection_of(columns, None, None, False), single=single)
+    _print_each(
+        svc, _chosen(svc, ids), svc.client.job, format, JOB, selection_of(columns, None, None, False), single=single
+    )
 
 
 @_app.command()
@@ -263,8 +265,8 @@ def export(ctx: typer.Context, ids: ExportedIdsArg = None) -> None:
     from svcctl.cli.inputs import yaml_files
 
     svc: Context = ctx.obj
-    given = job_ids.read(ids or [])
-    jobs = [svc.client.job(one) for one in _chosen(svc, given).ids] if given else current(svc.client.jobs())
+    names = job_ids.read(ids or [])
+    jobs = [svc.client.job(job_id) for job_id in _chosen(svc, names).ids] if names else current(svc.client.jobs())
     svc.output.text(yaml_files.to_yaml([exported(job) for job in jobs]))
     if any((job.type or "").lower() != "donothing" for job in jobs):
         missing = "secrets" if all("params" in job.extra for job in jobs) else "'to' and the parameters of destinations"
@@ -298,8 +300,8 @@ def apply_(ctx: typer.Context, options: ApplyOptions, relaunch: RelaunchOpt = No
     from svcctl.cli.inputs import job_files, yaml_files
 
     svc: Context = ctx.obj
-    found = yaml_files.read(options.file, "job", options.var or ())
-    written = list(svc.diagnostics.for_each(found, partial(job_files.written, now=svc.now())))
+    documents = yaml_files.read(options.file, "job", options.var or ())
+    written = list(svc.diagnostics.for_each(documents, partial(job_files.written, now=svc.now())))
     jobs = DomainJobs(svc.client, svc.diagnostics.note, relaunch=relaunch or ())
     steps = jobs.steps(written, prune=prune)
     carry_out(svc, jobs, steps, options)
@@ -388,29 +390,29 @@ def wait(
         chosen = _chosen(svc, ids)
         wanted = job_states.to_wait_for(for_, chosen.jobs)
         last = "waiting for the service"
-        told: dict[str, tuple[Any, ...]] = {}
+        errors: dict[str, tuple[Any, ...]] = {}
         endless: set[str] = set()
-        began = _now(svc)
+        start_ms = _now(svc)
 
-        def seen(job: Job) -> None:
+        def report(job: Job) -> None:
             nonlocal last
             last = progress(job, wanted)
             # A service does not return the end of a job's range; a job that has read up to now is past any earlier end.
-            if JobStatus.COMPLETED in wanted and (job.last_datetime or 0) >= began and job.id not in endless:
+            if JobStatus.COMPLETED in wanted and (job.last_datetime or 0) >= start_ms and job.id not in endless:
                 endless.add(job.id)
                 svc.diagnostics.note(
                     f"job {job.id} has read all events up to now: "
                     "it waits for new events, until the end of its range, or for ever if it was launched with --follow"
                 )
-            if job.error and told.get(job.id) != job.error:
-                told[job.id] = job.error
-                reports = f"job {job.id} is {models.status_text(job)} and reports: {job.reason}"
+            if job.error and errors.get(job.id) != job.error:
+                errors[job.id] = job.error
+                state = f"job {job.id} is {models.status_text(job)} and reports: {job.reason}"
                 if not keep_waiting:
-                    raise ServiceError(reports, hint="--keep-waiting waits until it recovers")
-                svc.diagnostics.note(f"{reports} (still waiting)")
+                    raise ServiceError(state, hint="--keep-waiting waits until it recovers")
+                svc.diagnostics.note(f"{state} (still waiting)")
 
         with svc.diagnostics.working(lambda: Work(last)):
-            _each(svc, chosen, lambda job_id: wait_for(svc.client, job_id, wanted, deadline, seen=seen), format)
+            _print_each(svc, chosen, lambda job_id: wait_for(svc.client, job_id, wanted, deadline, seen=report), format)
 
 
 @_app.command()
@@ -428,17 +430,17 @@ def watch(
     eventsSent; of eventGenerated where a service says only at the end how many it sent.
     """
     svc: Context = ctx.obj
-    chosen = svc.format(format, lists=True)
+    output_format = svc.format(format, lists=True)
 
     def read() -> tuple[Job, ...]:
         return svc.client.jobs()  # the client is made here, so that the screen shows what it waits for
 
     seen = looks(read, job_ids.read(ids or []), interval=interval, seconds=max_time, clock=svc.clock)
-    svc.output.watch(WATCHED, seen, chosen)
+    svc.output.watch(WATCHED, seen, output_format)
 
 
-def _chosen(svc: Context, given: Sequence[str], *, changes: bool = False) -> Chosen:
-    texts = job_ids.read(given)
+def _chosen(svc: Context, names: Sequence[str], *, changes: bool = False) -> Chosen:
+    texts = job_ids.read(names)
     if not texts:
         svc.diagnostics.done("no IDs: nothing done")
     return choose(texts, svc.client.jobs, changes=changes)
@@ -478,7 +480,7 @@ def _there(svc: Context, chosen: Chosen) -> Chosen:
     return Chosen(ids, chosen.jobs)
 
 
-def _each(
+def _print_each(
     svc: Context,
     chosen: Chosen,
     act: Callable[[str], Job],
@@ -489,14 +491,14 @@ def _each(
     single: bool = False,
 ) -> None:
     """Print what `act` returns for each job; a job that fails is reported, and the next one follows."""
-    printed = svc.format(format, lists=True)
+    output_format = svc.format(format, lists=True)
 
     def acted(job_id: str) -> Watched:
         return at_moment([_hinted(chosen, act, job_id)], _now(svc), chosen.short(job_id))[0]
 
     jobs = svc.diagnostics.for_each(chosen.ids, acted)
     for first in jobs:  # when all jobs failed there is nothing to print, not even a heading
-        svc.output.records(listing, chain([first], jobs), printed, selection, single=single)
+        svc.output.records(listing, chain([first], jobs), output_format, selection, single=single)
 
 
 def _hinted(chosen: Chosen, act: Callable[[str], Job], job_id: str) -> Job:
@@ -541,7 +543,7 @@ def _change(svc: Context, chosen: Chosen, change: Change, changed: str, format: 
         return result.job
 
     try:
-        _each(svc, chosen, act, format)
+        _print_each(svc, chosen, act, format)
     finally:
         if len(chosen.ids) > 1:
             svc.diagnostics.done(f"{changed} {len(ids)} of {len(chosen.ids)} jobs")
@@ -551,11 +553,11 @@ def _removal(svc: Context, chosen: Chosen) -> str:
     """The question before a removal, which names the jobs if a person is asked. Reported when a job is unknown."""
     known = {job.id: job for job in chosen.listed()}
 
-    def found(job_id: str) -> Job:
+    def find(job_id: str) -> Job:
         return known.get(job_id) or _hinted(chosen, svc.client.job, job_id)  # a service need not list all jobs
 
     try:
-        jobs = list(svc.diagnostics.for_each(chosen.ids, found))
+        jobs = list(svc.diagnostics.for_each(chosen.ids, find))
     except Reported:
         svc.diagnostics.done("nothing was removed")
         raise

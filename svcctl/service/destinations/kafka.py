@@ -76,7 +76,7 @@ MESSAGE_LIMIT = "max.message.bytes"
 _MOMENT = re.compile(r" \(after \d+ms in state \w+(?:, \d+ identical error\(s\) suppressed)?\)")
 _NO_CONNECTION = re.compile(r"(?:\w+://)?([^/]+)/\S+: (?:Connect to \S+ failed|Failed to resolve '[^']*'): (.*)")
 CHECK = "check the port, and security.protocol if it wants TLS"
-_TOLD = {
+_REPLACED_MESSAGES = {
     # The library takes the first four bytes of any answer, such as those of a web server, for its length.
     "Receive failed: Invalid response size": f"answers, but not as Kafka: {CHECK}",
     ".*(?:Disconnected|wrong version number).* in state SSL_HANDSHAKE": (
@@ -142,9 +142,9 @@ class Kafka(JobDestination):
                 producer = self._ordered()
                 self._way = _Requests(producer, self._partition)
             self._producer = producer
-            there = self._partition.read_back(self._way.committed(sent), self._end(place))
+            row_count = self._partition.read_back(self._way.committed(sent), self._end(place))
         self._check_brokers()
-        return there
+        return row_count
 
     def _topic_limit(self) -> int | None:
         """The topic's `max.message.bytes`; None if the broker does not tell it, or not to this user."""
@@ -287,13 +287,16 @@ class Kafka(JobDestination):
     def _note(self, error: KafkaError) -> None:
         """Note why a broker does not answer: the library reports the reason to this callback, not in the exception."""
         text = _MOMENT.sub("", error.str())
-        told = ((re.match(rf"(?:\w+://)?([^/]+)/\S+: {raw}", error.str()), said) for raw, said in _TOLD.items())
-        if (found := _NO_CONNECTION.match(text)) is not None:
-            self._unreachable[found[1]] = found[2]
+        matches = (
+            (re.match(rf"(?:\w+://)?([^/]+)/\S+: {pattern}", error.str()), fault)
+            for pattern, fault in _REPLACED_MESSAGES.items()
+        )
+        if (match := _NO_CONNECTION.match(text)) is not None:
+            self._unreachable[match[1]] = match[2]
         elif (
-            plain := next((f"{self._brokers.name(found[1])} {said}" for found, said in told if found), None)
+            sentence := next((f"{self._brokers.name(match[1])} {fault}" for match, fault in matches if match), None)
         ) is not None:
-            self._trouble = plain
+            self._trouble = sentence
         elif error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._trouble = _general(error)
 
@@ -370,12 +373,12 @@ class _Partition:
     def read_back(self, sent: int, end: int) -> int:
         """The number of the job's rows that consumers see without a gap; at least `sent`."""
         self._offset = end if self._offset is None else min(end, self._offset)
-        found = {row for row in self._rows(self._offset, end) if row >= sent}
-        there = sent
-        while there in found:
-            there += 1
-        self._behind = frozenset(row for row in found if row > there)
-        return there
+        rows = {row for row in self._rows(self._offset, end) if row >= sent}
+        count = sent
+        while count in rows:
+            count += 1
+        self._behind = frozenset(row for row in rows if row > count)
+        return count
 
     def _rows(self, position: int, end: int) -> Iterator[int]:
         """The job's rows between two offsets.

@@ -64,12 +64,12 @@ KINDS: Mapping[str, DestinationKind] = {
 
 def known_type(name: str) -> str:
     """The destination type of a name in any letter case. ServiceError when the type is unknown."""
-    found = canonical_type(name)
-    if found not in KINDS:
+    type_ = canonical_type(name)
+    if type_ not in KINDS:
         nearest = suggest_type(name)
         hint = f"did you mean '{nearest}'?" if nearest else f"known types are {', '.join(DESTINATION_TYPES)}"
         raise ServiceError(f"unknown destination.type '{name}' ({hint})")
-    return found
+    return type_
 
 
 def check(type_: str, params: Mapping[str, Any], *, endless: bool, allowed: AllowedHosts) -> None:

@@ -66,8 +66,8 @@ class Names:
         """The number after the highest in the storage, however the files are packed."""
         suffixes = "|".join(re.escape(packing.suffix) for packing in PACKINGS.values())
         numbered = re.compile(rf"{re.escape(self.stem)}_([0-9]{{3,}}){re.escape(self.extension)}(?:{suffixes})")
-        found = map(numbered.fullmatch, storage.beginning(f"{self.stem}_"))
-        return 1 + max((int(match[1]) for match in found if match), default=-1)
+        matches = map(numbered.fullmatch, storage.beginning(f"{self.stem}_"))
+        return 1 + max((int(match[1]) for match in matches if match), default=-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +128,8 @@ class NumberedFiles(JobDestination):
         return sent
 
     def room(self) -> int:
-        left = self._size - (self._file.counted.size if self._file else len(self._head))
-        return left if left >= LEAST_ROOM else 0
+        room = self._size - (self._file.counted.size if self._file else len(self._head))
+        return room if room >= LEAST_ROOM else 0
 
     def write(self, lines: pa.StringArray, row: int, dates: pa.Int64Array) -> None:
         with _retried():
@@ -140,16 +140,16 @@ class NumberedFiles(JobDestination):
 
     def _create(self) -> _File:
         sink = None
-        if not (there := self._there()):
+        if not (is_stored := self._is_stored()):
             number, self._number = self._number, self._claimed()
             if number != self._number:
                 self._prepared = ()
             sink = self._storage.create(self._path, overwrite=False)
         counted = Counted(sink)
         inner = self._names.name(self._number).rpartition("/")[2]
-        return _File(sink, counted, self._packing.packer(counted, inner, self._password), finished=there)
+        return _File(sink, counted, self._packing.packer(counted, inner, self._password), finished=is_stored)
 
-    def _there(self) -> bool:
+    def _is_stored(self) -> bool:
         """Whether the storage has the prepared file."""
         if not self._prepared or self._storage.size(self._path) is None:
             return False
@@ -172,15 +172,15 @@ class NumberedFiles(JobDestination):
         """Try to claim a number; True if this job has the claim and the storage has no file of that number."""
         claim = self._names.claim(number)
         with _CLAIMS_LOCK:
-            claiming = _CLAIMS.setdefault(self._storage.address(claim), Lock())
-        with claiming:
+            lock = _CLAIMS.setdefault(self._storage.address(claim), Lock())
+        with lock:
             if self._storage.size(claim) is None:
                 self._storage.put_new(claim, self._owner.encode())
-            mine = b"".join(self._storage.read(claim)) == self._owner.encode()
-        if mine and self._storage.size(self._names.name(number) + self._packing.suffix) is not None:
+            is_mine = b"".join(self._storage.read(claim)) == self._owner.encode()
+        if is_mine and self._storage.size(self._names.name(number) + self._packing.suffix) is not None:
             self._storage.remove(claim)
             return False
-        return mine
+        return is_mine
 
     def prepare(self) -> Memo:
         if self._file is None:

@@ -19,11 +19,11 @@ class Params:
     `endless` says that the job's query has no end.
     """
 
-    def __init__(self, type_: str, given: Mapping[str, Any], *, endless: bool) -> None:
-        destination = api.Destination(type_, given)
-        if missing := [one.key for one in api.missing(destination)]:
-            near = ((key, wrong) for wrong in given if (key := nearest(wrong, missing)))
-            meant = ", ".join(f"'{key}' for '{wrong}'" for key, wrong in near)
+    def __init__(self, type_: str, values: Mapping[str, Any], *, endless: bool) -> None:
+        destination = api.Destination(type_, values)
+        if missing := [param.key for param in api.missing(destination)]:
+            pairs = ((key, wrong) for wrong in values if (key := nearest(wrong, missing)))
+            meant = ", ".join(f"'{key}' for '{wrong}'" for key, wrong in pairs)
             raise ServiceError(
                 f"destination.params: {type_} needs {' and '.join(missing)}"
                 + (f" (did you mean {meant}?)" if meant else "")

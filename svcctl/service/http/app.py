@@ -239,14 +239,19 @@ def _status(request: Request) -> Response:
     if service.disk is not None and service.disk.failure is not None:
         problems.append(service.disk.failure.detail)
     started = seconds_to_ms(service.started)
-    told: dict[str, Any] = {"version": __version__, "address": service.address, "startedAt": started, "tables": tables}
+    members: dict[str, Any] = {
+        "version": __version__,
+        "address": service.address,
+        "startedAt": started,
+        "tables": tables,
+    }
     account: Account | None = request.state.account
     if account is None or account.operates:
-        told["uses"] = service.uses
+        members["uses"] = service.uses
         lost = service.loss and service.loss.to_json()
-        more = {"problems": problems, "foreground": service.foreground, "lost": lost, "expiringKeys": expiring}
-        told |= {name: value for name, value in more.items() if value}
-    return succeeded(request, told)
+        details = {"problems": problems, "foreground": service.foreground, "lost": lost, "expiringKeys": expiring}
+        members |= {name: value for name, value in details.items() if value}
+    return succeeded(request, members)
 
 
 def _confirm_loss(request: Request) -> Response:

@@ -137,8 +137,8 @@ class DeliveryBatches:
         if self.uncommitted <= 0:
             return
         self._saved.run.check()
-        if self._destination.repeats and (begun := self._with_batch()) != self._saved.progress:
-            self._saved.save(begun)
+        if self._destination.repeats and (progress := self._with_batch()) != self._saved.progress:
+            self._saved.save(progress)
         prepared = file_of(self._saved.progress.checkpoint.memo, self._saved.progress.sent, self.written)
         memo = self._destination.commit()
         steps = [StepEntry(step.first, step) for step in self._open.steps] if self._destination.repeats else []
@@ -179,7 +179,7 @@ class DeliveryBatches:
         The last step may have no rows, but it has closed periods: events are counted as late by it.
         """
         assert self.step is not None
-        before = self._saved.progress.checkpoint
-        memo = {**before.memo, **self._destination.prepare()}
+        checkpoint = self._saved.progress.checkpoint
+        memo = {**checkpoint.memo, **self._destination.prepare()}
         batch = Batch(self.written, tuple(dict.fromkeys((*self._open.steps, self.step))))
-        return replace(self._saved.progress, saved=replace(before, memo=memo, batch=batch, late=self.late))
+        return replace(self._saved.progress, saved=replace(checkpoint, memo=memo, batch=batch, late=self.late))

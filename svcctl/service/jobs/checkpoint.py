@@ -68,8 +68,8 @@ class StoredQuery:
             continues=source["continues"],
         )
         covered, columns = source["covered"], source.get("columns")
-        left_out = None if covered is None else CoveredEvents(**covered)
-        return cls(asked, from_ms(source["launched"]), left_out, source.get("mark"), columns and tuple(columns))
+        events = None if covered is None else CoveredEvents(**covered)
+        return cls(asked, from_ms(source["launched"]), events, source.get("mark"), columns and tuple(columns))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,22 +21,22 @@ def follow(before: StoredJob, after: StoredJob) -> StoredJob:
     """
     query, old = after.rest.request, before.rest
     rest = old.progress.before or (old if old.progress.saved is not None else None)
-    done, start = old.request.covered, old.request.asked.range.start
+    covered, start = old.request.covered, old.request.asked.range.start
     if rest is old:
-        saved = old.progress.checkpoint
-        step = saved.batch.steps[-1] if saved.batch else saved.step
-        done = covered_after(done, step) if step is not None else done
+        checkpoint = old.progress.checkpoint
+        step = checkpoint.batch.steps[-1] if checkpoint.batch else checkpoint.step
+        covered = covered_after(covered, step) if step is not None else covered
     last_datetime = old.progress.last_datetime
     if parse(old.request.asked.query).table != parse(query.asked.query).table:
-        done, start = None, max(start, from_ms(last_datetime))
-    _check_kinds(old.request, query, done)
+        covered, start = None, max(start, from_ms(last_datetime))
+    _check_kinds(old.request, query, covered)
     asked = replace(query.asked, range=query.asked.range._replace(start=start))
-    request = replace(query, asked=asked, covered=done)
+    request = replace(query, asked=asked, covered=covered)
     return replace(after, request=request, progress=JobProgress(last_datetime=last_datetime, before=rest))
 
 
-def _check_kinds(old: StoredQuery, new: StoredQuery, done: CoveredEvents | None) -> None:
+def _check_kinds(old: StoredQuery, new: StoredQuery, covered: CoveredEvents | None) -> None:
     """ServiceError when groups would begin in the middle of what a query of single events has read."""
     before, after = (period_of(parse(query.asked.query)) for query in (old, new))
-    if done is not None and done.end is not None and before is None and after is not None:
+    if covered is not None and covered.end is not None and before is None and after is not None:
         raise ServiceError("a query of groups cannot continue one of single events that has an end")

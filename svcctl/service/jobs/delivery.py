@@ -66,16 +66,16 @@ def deliver(
     if (before := rest.progress.before) is not None:
 
         def save_before(progress: JobProgress, log: LogEntries) -> None:
-            left, latest = replace(before, progress=progress), max(progress.last_datetime, rest.progress.last_datetime)
-            run.save(JobProgress(0, latest, before=left), log)
+            latest = max(progress.last_datetime, rest.progress.last_datetime)
+            run.save(JobProgress(0, latest, before=replace(before, progress=progress)), log)
 
         end = _deliver(engines, clock, before, run, save_before, lag, connect, only_step=True)
         if end is None:
             return False
         memo = kinds.handed_on(end.checkpoint.memo, (before.type, before.params), (job.type, job.params))
         rest = replace(rest, progress=JobProgress(0, end.last_datetime, Checkpoint(memo=memo)))
-        ended = StepEntry(end.sent, None, end.checkpoint.memo.get("offset"))
-        run.save(rest.progress, LogEntries(before.job_id, steps=(ended,)))
+        end_entry = StepEntry(end.sent, None, end.checkpoint.memo.get("offset"))
+        run.save(rest.progress, LogEntries(before.job_id, steps=(end_entry,)))
         run.generated = 0
     return _deliver(engines, clock, rest, run, run.save, lag, connect) is not None
 

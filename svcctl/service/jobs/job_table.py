@@ -175,10 +175,10 @@ def succeed(store: Store, before: str, follow: Callable[[StoredJob], StoredJob],
         stopped = case((_RUNNING, str(JobStatus.STOPPED)), else_=_JOBS.status)
         values = {"status": stopped, "holder": None, "fence": _JOBS.fence + 1}
         connection.execute(update(schema.jobs).where(_JOBS.id == before).values(values))
-        found = select_jobs(connection, store, _JOBS.id == before)
-        if not found:
+        jobs = select_jobs(connection, store, _JOBS.id == before)
+        if not jobs:
             raise NotFound(f"no job {before}")
-        job = follow(found[0])
+        job = follow(jobs[0])
         add(store, job, room)
         return job
 
@@ -247,7 +247,7 @@ def remove(store: Store, job_id: str) -> StoredJob | None:
         while job is not None:
             connection.execute(delete(schema.jobs).where(_JOBS.id == job.id))
             before = _with_removed(connection, store, _JOBS.id == job.continues, ~_THERE)
-            job = next((one for one in before if one.id not in _continued(connection, store, one.owner)), None)
+            job = next((old for old in before if old.id not in _continued(connection, store, old.owner)), None)
         return removed
 
 
@@ -290,8 +290,8 @@ def _change(
     store: Store, job_id: str, token: int, conditions: list[ColumnElement[bool]], values: dict[str, Any]
 ) -> bool:
     with store.transaction() as connection:
-        found = update(schema.jobs).where(_JOBS.id == job_id, _JOBS.fence == token, *conditions)
-        return bool(connection.execute(found.values(_dated(store, values))).rowcount)
+        statement = update(schema.jobs).where(_JOBS.id == job_id, _JOBS.fence == token, *conditions)
+        return bool(connection.execute(statement.values(_dated(store, values))).rowcount)
 
 
 def _dated(store: Store, values: dict[str, Any]) -> dict[str, Any]:

@@ -154,16 +154,16 @@ class Jobs:
             runs = [run for run in self.runs.values() if not run.fenced]
         if not (self._store.shared and runs) or now - self._renewed < self._term.renewal:
             return
-        asked = [(run.job_id, run.token, run.generated, run.reached, run.accepted) for run in runs]
+        figures = [(run.job_id, run.token, run.generated, run.reached, run.accepted) for run in runs]
         try:
-            kept = leases.renew(self._store, self._holder, asked, self._term.seconds)
+            renewals = leases.renew(self._store, self._holder, figures, self._term.seconds)
         except StateUnavailable as error:
             for run in runs:
                 run.wait_for(error)
             raise
         self._renewed = now
         for run in runs:
-            if (run.job_id, run.token) in kept:
+            if (run.job_id, run.token) in renewals:
                 run.until = now + self._term.seconds - self._term.margin
             elif not run.ended.is_set():
                 run.lose()

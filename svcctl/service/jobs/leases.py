@@ -44,10 +44,10 @@ _JOBS = schema.jobs.c
 def claim(store: Store, holder: str, place: str | None, running: Collection[str], seconds: float) -> list[StoredJob]:
     """Lease jobs that are due, free and not `running` here already; return them with their new fence number."""
     with store.transaction() as connection:
-        found = select(_JOBS.id).where(job_table.DUE, job_table.free(store), _here(place), _JOBS.id.not_in(running))
+        query = select(_JOBS.id).where(job_table.DUE, job_table.free(store), _here(place), _JOBS.id.not_in(running))
         if store.shared:
-            found = found.limit(MOST_AT_ONCE)
-        ids = list(connection.scalars(found.order_by(_JOBS.number)))
+            query = query.limit(MOST_AT_ONCE)
+        ids = list(connection.scalars(query.order_by(_JOBS.number)))
         lease = {"holder": holder, "fence": _JOBS.fence + 1, "expires": _end(store, seconds)}
         connection.execute(update(schema.jobs).where(_JOBS.id.in_(ids)).values(lease))
         return job_table.select_jobs(connection, store, _JOBS.id.in_(ids))
@@ -61,14 +61,14 @@ def renew(
     Returns those that still hold. The rows read and both moments are stored, so that other processes can show them.
     """
     with store.transaction() as connection:
-        kept = set()
+        leases = set()
         for job_id, token, generated, reached, accepted in runs:
-            mine = (_JOBS.id == job_id, _JOBS.fence == token, _JOBS.holder == holder)
+            lease = (_JOBS.id == job_id, _JOBS.fence == token, _JOBS.holder == holder)
             progress = {"generated": generated, "reached": reached, "accepted": accepted}
             values = {"expires": _end(store, seconds), **progress}
-            if connection.execute(update(schema.jobs).where(*mine).values(values)).rowcount:
-                kept.add((job_id, token))
-        return kept
+            if connection.execute(update(schema.jobs).where(*lease).values(values)).rowcount:
+                leases.add((job_id, token))
+        return leases
 
 
 def release(store: Store, job_id: str, token: int) -> None:

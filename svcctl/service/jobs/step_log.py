@@ -101,31 +101,31 @@ def last(store: Store, job_id: str, before: int = sys.maxsize) -> StepEntry | No
 
 def files(store: Store, job_id: str) -> list[FileEntry]:
     """The files of a job, by the numbers of their rows."""
-    chosen = select(_FILES.number, _FILES.first, _FILES.end, _FILES.sha256)
+    query = select(_FILES.number, _FILES.first, _FILES.end, _FILES.sha256)
     with store.reading() as connection:
-        rows = connection.execute(chosen.where(_FILES.job == job_id).order_by(_FILES.first, _FILES.number)).all()
+        rows = connection.execute(query.where(_FILES.job == job_id).order_by(_FILES.first, _FILES.number)).all()
     return [FileEntry(number, first, end, tuple(hashes)) for number, first, end, hashes in rows]
 
 
 def offsets(store: Store, job_id: str, before: int, most: int = MAX_OFFSETS) -> list[tuple[int, int]]:
     """The first rows of a job's steps before a row, each with its offset; at most `most` of them."""
-    chosen_rows: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     stride, at = 1, 0
     for entry in steps(store, job_id, before):
         if entry.offset is None:
             continue
         if at % stride == 0:
-            chosen_rows.append((entry.first, entry.offset))
+            pairs.append((entry.first, entry.offset))
         at += 1
-        if len(chosen_rows) > most:
-            chosen_rows, stride = chosen_rows[::2], stride * 2
-    return chosen_rows
+        if len(pairs) > most:
+            pairs, stride = pairs[::2], stride * 2
+    return pairs
 
 
 def _steps(store: Store, *conditions: ColumnElement[bool]) -> list[StepEntry]:
-    chosen = select(_STEPS.first, _STEPS.step, _STEPS.offset).where(*conditions)
+    query = select(_STEPS.first, _STEPS.step, _STEPS.offset).where(*conditions)
     with store.reading() as connection:
-        rows = connection.execute(chosen.order_by(_STEPS.first).limit(PAGE_ENTRIES)).all()
+        rows = connection.execute(query.order_by(_STEPS.first).limit(PAGE_ENTRIES)).all()
     return [StepEntry(first, _step(values), offset) for first, values, offset in rows]
 
 

@@ -34,7 +34,9 @@ def select(layout: Layout, types: Mapping[str, Type]) -> str:
     columns = layout.columns
     inner = [f"{sql} AS {quote(name)}" for name, sql in columns.sql.items()]
     inner += [f"{columns.line} AS {quote(LINE)}", f"{columns.text} AS {quote(_TEXT)}"]
-    marks = {change: " OR ".join(f"({one})" for one in layout.marks(change).values()) for change in columns.marks}
+    marks = {
+        change: " OR ".join(f"({condition})" for condition in layout.marks(change).values()) for change in columns.marks
+    }
     inner += [f"{columns.misfit} AS {quote(MISFIT)}", f"{_bits(marks)} AS {quote(MARKS)}"]
     rows = f"SELECT {', '.join(inner)} FROM {columns.table}"
     times = replace(layout.times, format=layout.times.format if layout.times.spec is None else None)
@@ -58,18 +60,18 @@ def select(layout: Layout, types: Mapping[str, Type]) -> str:
 
 
 def _bits(conditions: Mapping[Change, str]) -> str:
-    found = (
+    bits = (
         f"CASE WHEN {condition} THEN {BITS[change]} ELSE 0 END" for change, condition in conditions.items() if condition
     )
-    return f"({' | '.join(found) or '0'})"
+    return f"({' | '.join(bits) or '0'})"
 
 
 def _when(layout: Layout) -> str:
     """SQL for the time of a row, which may be earlier than MIN_DATE."""
-    given, times = layout.fields[layout.time], layout.times
+    time, times = layout.fields[layout.time], layout.times
     if layout.clock is None:
-        return as_time(given.stored, given.type, times)
-    day = given.stored if given.type is Type.STR else f"{given.raw}::VARCHAR"
+        return as_time(time.stored, time.type, times)
+    day = time.stored if time.type is Type.STR else f"{time.raw}::VARCHAR"
     clock = _time_of_day(layout.fields[layout.clock])
     text = f"({day} || ' ' || strftime(DATE '1970-01-01' + {clock}, '%H:%M:%S.%f'))"
     return as_time(text, Type.STR, replace(times, format=f"{times.spec} %H:%M:%S.%f") if times.spec else times)
@@ -129,22 +131,22 @@ def _nulls(fields: Mapping[str, LoadedField]) -> str:
         f"'value': left(({field.raw})::VARCHAR, {_LONGEST_SHOWN})}} END"
         for name, field in bad.items()
     )
-    found = f"[{', '.join(values)}]" if bad else "NULL::STRUCT(name VARCHAR, value VARCHAR)[]"
-    return f"CASE WHEN {' OR '.join(field.is_bad for field in bad.values()) or 'false'} THEN {found} END"
+    nulls = f"[{', '.join(values)}]" if bad else "NULL::STRUCT(name VARCHAR, value VARCHAR)[]"
+    return f"CASE WHEN {' OR '.join(field.is_bad for field in bad.values()) or 'false'} THEN {nulls} END"
 
 
 def _marks(layout: Layout, fields: Mapping[str, LoadedField]) -> dict[Change, str]:
     """The conditions of changes that show in the time and in stored values."""
-    given, time = layout.fields[layout.time], quote(layout.time)
-    times = [quote(_WHEN), *(one.stored for one in fields.values() if one.type is Type.TIMESTAMP)]
-    found = {Change.FINER: " OR ".join(f"epoch_us({one}) % 1000 <> 0" for one in times)}
+    event_time, time = layout.fields[layout.time], quote(layout.time)
+    times = [quote(_WHEN), *(field.stored for field in fields.values() if field.type is Type.TIMESTAMP)]
+    marks = {Change.FINER: " OR ".join(f"epoch_us({sql}) % 1000 <> 0" for sql in times)}
     if layout.is_chosen:
-        found[Change.COLUMN] = "true"
+        marks[Change.COLUMN] = "true"
     if layout.times.zone is None and Change.ZONE not in layout.columns.marks and not layout.columns.is_dated:
         is_zoned = "ZONE" in layout.columns.types[layout.time]
-        is_local = layout.times.has_local_numbers if given.type in NUMBERS else not is_zoned
-        if layout.clock is not None or (given.type is not Type.STR and is_local):
-            found[Change.ZONE] = "true"
-        elif given.type is Type.STR:
-            found[Change.ZONE] = has_no_zone(time)
-    return found
+        is_local = layout.times.has_local_numbers if event_time.type in NUMBERS else not is_zoned
+        if layout.clock is not None or (event_time.type is not Type.STR and is_local):
+            marks[Change.ZONE] = "true"
+        elif event_time.type is Type.STR:
+            marks[Change.ZONE] = has_no_zone(time)
+    return marks

@@ -93,15 +93,15 @@ def _load(
     *,
     whole: bool,
 ) -> Loaded:
-    there = table in engine.tables()
-    before = engine.events(table) if there else 0
-    present = engine.table(table) if there and not options.replace else None
+    exists = table in engine.tables()
+    before = engine.events(table) if exists else 0
+    present = engine.table(table) if exists and not options.replace else None
     held = {column.name: column.type for column in present.columns} if present else {}
     with reading(options.time_zone or "UTC", watch) as reader:
         recogniser = Recogniser(reader, options, held, len(sources) == 1, whole, now_ms, watch.limits)
-        found = _layouts(recogniser, sources)
-        layouts = [layout for _, layout in found if layout is not None]
-        empty = [name for name, layout in found if layout is None]
+        file_layouts = _layouts(recogniser, sources)
+        layouts = [layout for _, layout in file_layouts if layout is not None]
+        empty = [name for name, layout in file_layouts if layout is None]
         if not layouts and options.replace:
             raise UsageError(f"no events in {some(empty)}", hint=NOTHING_CHANGED)
         if not layouts:
@@ -151,21 +151,21 @@ def _load(
 def _layouts(recogniser: Recogniser, sources: Sequence[Source]) -> list[tuple[str, Layout | None]]:
     """The layouts of files, by their names. An object that is JSON text in one file is so in all of them."""
     while True:
-        found = [(source.name, recogniser.layout(source)) for source in sources]
-        flat = [layout.columns.flat for _, layout in found if layout is not None and layout.columns.flat is not None]
-        opened = {name for one in flat for name in one.opened.values()}
-        texts = opened & {name for one in flat for name in one.texts}
+        layouts = [(source.name, recogniser.layout(source)) for source in sources]
+        flat = [layout.columns.flat for _, layout in layouts if layout is not None and layout.columns.flat is not None]
+        opened = {name for flattened in flat for name in flattened.opened.values()}
+        texts = opened & {name for flattened in flat for name in flattened.texts}
         if not texts:
-            return found
+            return layouts
         recogniser = replace(recogniser, texts=recogniser.texts | texts)
 
 
-def _types(layouts: Sequence[Layout], wished: Mapping[str, str]) -> dict[str, Type]:
+def _types(layouts: Sequence[Layout], chosen_types: Mapping[str, str]) -> dict[str, Type]:
     """The columns of all files, eventdate first, with the wished types, or else types that hold all values.
 
     Raises UsageError for names that differ only in case, because engines cannot tell them apart.
     """
-    found: dict[str, list[Type]] = {}
+    types_of: dict[str, list[Type]] = {}
     known: dict[str, tuple[str, str]] = {}
     for layout in layouts:
         for name, type_ in layout.types.items():
@@ -176,13 +176,15 @@ def _types(layouts: Sequence[Layout], wished: Mapping[str, str]) -> dict[str, Ty
                     f"column '{name}' of {file} differs from column '{other}' of {first} only in case",
                     hint=f"name it '{other}' in all files",
                 )
-            found.setdefault(name, []).extend(() if name in layout.columns.blank else (type_,))
-    for name, word in wished.items():
-        if name not in found:
-            raise UsageError(f"--types names no column '{name}'", hint=f"the columns are {choices(found)}")
+            types_of.setdefault(name, []).extend(() if name in layout.columns.blank else (type_,))
+    for name, word in chosen_types.items():
+        if name not in types_of:
+            raise UsageError(f"--types names no column '{name}'", hint=f"the columns are {choices(types_of)}")
         if word not in set(Type):
             raise UsageError(f"column '{name}' has no type '{word}'", hint=f"types are {', '.join(Type)}")
-    types = {name: Type(wished[name]) if name in wished else merged(types) for name, types in found.items()}
+    types = {
+        name: Type(chosen_types[name]) if name in chosen_types else merged(types) for name, types in types_of.items()
+    }
     return {"eventdate": Type.TIMESTAMP, **types}
 
 
@@ -190,7 +192,7 @@ def _with_texts_marked(layouts: Sequence[Layout], types: Mapping[str, Type], nam
     """The layouts with marks at other values of a column that has numbers in another file; not if its type is named."""
     numbers = {name for layout in layouts for name, type_ in layout.types.items() if type_ in NUMBERS}
     mixed = {name for name in numbers.difference(named) if types[name] is Type.STR}
-    found = []
+    marked = []
     for layout in layouts:
         texts = {
             name: f"({layout.columns.sql[name]}) IS NOT NULL"
@@ -198,8 +200,8 @@ def _with_texts_marked(layouts: Sequence[Layout], types: Mapping[str, Type], nam
             if name in mixed and type_ not in NUMBERS
         }
         marks = {**layout.columns.marks, Change.TEXT: texts | dict(layout.columns.marks.get(Change.TEXT, {}))}
-        found.append(replace(layout, columns=replace(layout.columns, marks=marks)))
-    return found
+        marked.append(replace(layout, columns=replace(layout.columns, marks=marks)))
+    return marked
 
 
 @dataclass
@@ -241,15 +243,15 @@ class _Rows:
                     raise Misfit
             dates = batch.column("eventdate")
             _count_skips(tally, batch.filter(dates.is_null()) if dates.null_count else batch.slice(0, 0))
-            kept = batch.filter(dates.is_valid()) if dates.null_count else batch
-            _count_changes(tally, kept)
-            _count_nulls(tally, kept)
-            self._extend(kept)
+            rows = batch.filter(dates.is_valid()) if dates.null_count else batch
+            _count_changes(tally, rows)
+            _count_nulls(tally, rows)
+            self._extend(rows)
             seen += batch.num_rows
-            tally.rows += kept.num_rows
+            tally.rows += rows.num_rows
             if seen >= LOOKED_AT and not tally.rows:
                 break
-            yield _shaped(kept, schema)
+            yield _shaped(rows, schema)
         self._check(layout, tally)
 
     def _check(self, layout: Layout, tally: Tally) -> None:
@@ -267,44 +269,44 @@ class _Rows:
         if not self.options.skip_limit.allows(skipped, skipped + tally.rows):
             raise too_many(*about, file.kind.name)
 
-    def _extend(self, kept: pa.RecordBatch) -> None:
-        if kept.num_rows:
-            ends = pc.min_max(kept.column("eventdate")).as_py()
+    def _extend(self, rows: pa.RecordBatch) -> None:
+        if rows.num_rows:
+            ends = pc.min_max(rows.column("eventdate")).as_py()
             self.oldest = min(filter(None, (self.oldest, ends["min"])))
             self.newest = max(filter(None, (self.newest, ends["max"])))
 
     def findings(self, kinds: type[Skip] | type[Change] | type[Aside]) -> tuple[LoadFinding, ...]:
         """The findings of all files (skips, changes, other lines), each with the first place that has it."""
-        found: dict[str, LoadFinding] = {}
+        findings: dict[str, LoadFinding] = {}
         for layout, tally in self.tallies:
             for what, (count, line, value, column) in tally.found.items():
                 fields = (column,) if column else layout.fields_of(what)
                 text = sentence(what, value, fields, layout.file.kind.name)
                 finding = LoadFinding(what, count, self._place(layout, line), text, value, fields)
-                had = found.get(what)
-                found[what] = finding if had is None else replace(had, count=had.count + count)
-        return tuple(found[what] for what in kinds if what in found)
+                earlier = findings.get(what)
+                findings[what] = finding if earlier is None else replace(earlier, count=earlier.count + count)
+        return tuple(findings[what] for what in kinds if what in findings)
 
     def nulls(self) -> tuple[LoadFinding, ...]:
         """The columns with values that did not fit and are null, each with the place of the first one."""
-        found: dict[str, LoadFinding] = {}
+        findings: dict[str, LoadFinding] = {}
         for layout, tally in self.tallies:
             for column, (count, line, value, _) in tally.nulls.items():
                 text = sentence(NULLED, value, [column], self.types[column])
                 finding = LoadFinding(NULLED, count, self._place(layout, line), text, value, (column,))
-                had = found.get(column)
-                found[column] = finding if had is None else replace(had, count=had.count + count)
-        return tuple(found[column] for column in self.types if column in found)
+                earlier = findings.get(column)
+                findings[column] = finding if earlier is None else replace(earlier, count=earlier.count + count)
+        return tuple(findings[column] for column in self.types if column in findings)
 
     def wider(self) -> dict[str, str]:
         """For columns of the table with values that do not fit, the type that holds the first of these values."""
-        found: dict[str, str] = {}
+        types: dict[str, str] = {}
         for _, tally in self.tallies:
             for column, (_, _, value, _) in tally.nulls.items():
-                held = self.types[column] if column in self.held else Type.STR
-                if column not in found and (wider := wider_type(held, value or "")):
-                    found[column] = wider
-        return found
+                type_ = self.types[column] if column in self.held else Type.STR
+                if column not in types and (wider := wider_type(type_, value or "")):
+                    types[column] = wider
+        return types
 
     def _place(self, layout: Layout, line: int) -> str:
         name = f"{layout.file.source.name}, " if len(self.layouts) > 1 else ""
@@ -316,27 +318,27 @@ def _count_skips(tally: Tally, left: pa.RecordBatch) -> None:
         tally.skip(Skip(reason["what"]), line, reason["value"], column=reason["name"], begins=reason["begins"])
 
 
-def _count_nulls(tally: Tally, kept: pa.RecordBatch) -> None:
-    values = kept.column(NULLS)
-    if values.null_count == kept.num_rows:
+def _count_nulls(tally: Tally, rows: pa.RecordBatch) -> None:
+    values = rows.column(NULLS)
+    if values.null_count == rows.num_rows:
         return
-    found, lines = pc.list_flatten(values), kept.column(LINE).take(pc.list_parent_indices(values))
-    bad = found.is_valid()
-    found, lines = found.filter(bad), lines.filter(bad)
-    names, texts = pc.struct_field(found, "name"), pc.struct_field(found, "value")
+    misfits, lines = pc.list_flatten(values), rows.column(LINE).take(pc.list_parent_indices(values))
+    is_misfit = misfits.is_valid()
+    misfits, lines = misfits.filter(is_misfit), lines.filter(is_misfit)
+    names, texts = pc.struct_field(misfits, "name"), pc.struct_field(misfits, "value")
     for name in names.unique():
         first = pc.index(names, name).as_py()
         count = pc.sum(pc.equal(names, name)).as_py()
         tally.null(name.as_py(), lines[first].as_py(), texts[first].as_py(), count=count)
 
 
-def _count_changes(tally: Tally, kept: pa.RecordBatch) -> None:
-    marks = kept.column(MARKS)
-    for found in pc.value_counts(marks).to_pylist():
-        first = kept.column(LINE)[pc.index(marks, found["values"]).as_py()].as_py() if found["values"] else 0
+def _count_changes(tally: Tally, rows: pa.RecordBatch) -> None:
+    marks = rows.column(MARKS)
+    for group in pc.value_counts(marks).to_pylist():
+        first = rows.column(LINE)[pc.index(marks, group["values"]).as_py()].as_py() if group["values"] else 0
         for change, bit in BITS.items():
-            if found["values"] & bit:
-                tally.add(change, first, count=found["counts"])
+            if group["values"] & bit:
+                tally.add(change, first, count=group["counts"])
 
 
 def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -78,7 +78,7 @@ class Layout:
     @property
     def types(self) -> Mapping[str, Type]:
         """The types of all columns but that of the time."""
-        return {name: one.type for name, one in self.fields.items() if name != self.time}
+        return {name: field.type for name, field in self.fields.items() if name != self.time}
 
     @property
     def arrays(self) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ class Layout:
 
     def marks(self, change: Change) -> Mapping[str, str]:
         """The conditions of a change by column, but for that of the time; "" is the row."""
-        return {name: one for name, one in self.columns.marks.get(change, {}).items() if name != self.time}
+        return {name: condition for name, condition in self.columns.marks.get(change, {}).items() if name != self.time}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +130,14 @@ class Recogniser:
 
     def layout(self, source: Source) -> Layout | None:
         """The layout of a file; None if it is complete without events. Raises UsageError if something is not clear."""
-        given = time_format(self.options.time_zone, self.options.time_format)
+        user_times = time_format(self.options.time_zone, self.options.time_format)
         data = self.reader.first_bytes(source, HEAD_BYTES)
         head = head_of(source.name, data)
         if not any(map(str.strip, head.lines)) or (self.options.format is None and not head.has_events):
             return None
-        kind = self._kind(source, head, written_as(given))
+        kind = self._kind(source, head, written_as(user_times))
         file = self.reader.open(source, kind, data, self.options)
-        times = replace(given, newest=file.newest)
+        times = replace(user_times, newest=file.newest)
         is_unsure = (
             file.heading is not None
             and file.heading.is_read
@@ -161,9 +161,9 @@ class Recogniser:
         fields = {name: value_field(quote(name), type_, zone) for name, type_ in columns.types.items()}
         if self.whole:
             self.reader.head(file)
-        profiles, wished = _profiles(self.reader, file, columns, fields, times), self.options.time_field
-        if wished is not None:
-            time, clock = _named(file, columns, wished, is_alone=self.is_alone)
+        profiles, time_field = _profiles(self.reader, file, columns, fields, times), self.options.time_field
+        if time_field is not None:
+            time, clock = _named(file, columns, time_field, is_alone=self.is_alone)
         elif file.kind.name == "fields" and {"date", "time"} <= {*fields}:
             time, clock = "date", "time"
         else:
@@ -171,7 +171,7 @@ class Recogniser:
             _check_clocks(file, time, profiles)
         if time in profiles:
             _check_times(file, profiles[time], times)
-        is_chosen = wished is None and time.casefold() not in TIME_NAMES
+        is_chosen = time_field is None and time.casefold() not in TIME_NAMES
         numbers = self._numbers(file, columns, fields, time, times, is_day=clock is not None)
         times = replace(times, numbers=numbers.pop(time, times.numbers))
         return Layout(file, columns, fields, time, clock, times, numbers, is_chosen)
@@ -191,30 +191,30 @@ class Recogniser:
         Raises UsageError if most values of the event's time are numbers whose unit is not clear.
         """
         named = {name for name, type_ in {**self.held, **self.options.types}.items() if type_ == Type.TIMESTAMP}
-        asked = [name for name in fields if name in named - {time} and fields[name].type is not Type.TIMESTAMP]
+        names = [name for name in fields if name in named - {time} and fields[name].type is not Type.TIMESTAMP]
         if fields[time].type is not Type.TIMESTAMP and not (columns.is_dated or times.spec or times.numbers):
-            asked.insert(0, time)
-        found: dict[str, NumberTimes] = {}
+            names.insert(0, time)
+        formats: dict[str, NumberTimes] = {}
         is_own = (
             file.kind.name in ("ndjson", "json") and "eventdate" in fields and fields["eventdate"].type in WHOLE_TYPES
         )
-        for name in asked:
+        for name in names:
             rows = self.reader.rows(
                 file, f"SELECT ({columns.sql[name]})::VARCHAR FROM {columns.table} LIMIT {LOOKED_AT}"
             )
             values = [value for (value,) in rows if value]
             numbers = numbers_among(values)
             if file.heading and name in file.heading.epochs:
-                found[name] = NumberTimes(NUMBER_UNITS["epoch"])
+                formats[name] = NumberTimes(NUMBER_UNITS["epoch"])
             elif is_own and name == "eventdate":
-                found[name] = own_times(file.source.name, numbers, self.now_ms)
+                formats[name] = own_times(file.source.name, numbers, self.now_ms)
             elif is_own and not times.numbers:
-                found[name] = NumberTimes(NUMBER_UNITS["epoch_ms"])
+                formats[name] = NumberTimes(NUMBER_UNITS["epoch_ms"])
             elif numbers and (unit := detected(numbers, self.now_ms)):
-                found[name] = unit
+                formats[name] = unit
             elif name == time and 2 * len(numbers) > len(values):
                 raise unclear(file.source.name, name, numbers, self.now_ms, is_day=is_day)
-        return found
+        return formats
 
     def _columns(self, file: KnownFile) -> Columns:
         def rows(sql: str) -> list[tuple[Any, ...]]:
@@ -262,19 +262,19 @@ def _profiles(
 ) -> dict[str, _Profile]:
     """The columns of text and times and, with a format of times, of whole numbers, in the session's zone."""
     types = (Type.STR, Type.TIMESTAMP) if times.spec is None else (Type.STR, Type.INT4, Type.INT8)
-    chosen = {name: one for name, one in fields.items() if one.type in types}
-    if not chosen:
+    candidates = {name: field for name, field in fields.items() if field.type in types}
+    if not candidates:
         return {}
     known = replace(times, zone="UTC", numbers=None)
     orders = [known] if times.format else [replace(known, format=order) for order in ORDERS]
     time = f"coalesce({', '.join(text_as_time('v', order) for order in orders)})"
     time = f"CASE WHEN {may_be_time('v')} THEN {time} END" if times.spec is None else as_time("v", Type.STR, known)
-    values = [f"nullif({one.stored}::VARCHAR, '')" for one in chosen.values()]
+    values = [f"nullif({field.stored}::VARCHAR, '')" for field in candidates.values()]
     dates = [
-        f"TRY_CAST({one.raw} AS TIMESTAMP)" if one.type is Type.TIMESTAMP else "NULL::TIMESTAMP"
-        for one in chosen.values()
+        f"TRY_CAST({field.raw} AS TIMESTAMP)" if field.type is Type.TIMESTAMP else "NULL::TIMESTAMP"
+        for field in candidates.values()
     ]
-    asked = (
+    aggregates = (
         # Versions such as 5.10.1 look like dates of the first years.
         "count(t) = count(v) AND max(t) >= '1970-01-01'",
         f"2 * count(*) FILTER (regexp_full_match(v, '{_CLOCK}')) >= nullif(count(v), 0)",
@@ -287,32 +287,32 @@ def _profiles(
     lists = f"row_number() OVER () AS row, [{', '.join(values)}] AS texts, [{', '.join(dates)}] AS dates"
     # Below each other, because a statement with all ways to write a time for each column takes long.
     cells = (
-        f"SELECT row, unnest(range({len(chosen)})) AS place, unnest(texts) AS v, unnest(dates) AS date "
+        f"SELECT row, unnest(range({len(candidates)})) AS place, unnest(texts) AS v, unnest(dates) AS date "
         f"FROM (SELECT {lists} FROM {head})"
     )
     dated = f"SELECT place, row, v, CASE WHEN date IS NOT NULL THEN date ELSE {time} END AS t FROM ({cells})"
-    found = {
+    profiles = {
         place: _Profile(*profile)
-        for place, *profile in reader.rows(file, f"SELECT place, {', '.join(asked)} FROM ({dated}) GROUP BY place")
+        for place, *profile in reader.rows(file, f"SELECT place, {', '.join(aggregates)} FROM ({dated}) GROUP BY place")
     }
-    return {name: found.get(at, _Profile(None, None, None, None, None)) for at, name in enumerate(chosen)}
+    return {name: profiles.get(at, _Profile(None, None, None, None, None)) for at, name in enumerate(candidates)}
 
 
-def _named(file: KnownFile, columns: Columns, wished: str, *, is_alone: bool) -> tuple[str, str | None]:
+def _named(file: KnownFile, columns: Columns, time_field: str, *, is_alone: bool) -> tuple[str, str | None]:
     """The column that the user names, or two as DATE,TIME; one of several files may have eventdate instead."""
     name, fields = file.source.name, columns.types
-    if wished in fields:
-        if wished != "eventdate" and "eventdate" in fields:
-            raise UsageError(f"{name} has a column eventdate, so '{wished}' cannot take its place")
-        return wished, None
-    for comma in re.finditer(",", wished):
-        day, clock = wished[: comma.start()], wished[comma.end() :]
+    if time_field in fields:
+        if time_field != "eventdate" and "eventdate" in fields:
+            raise UsageError(f"{name} has a column eventdate, so '{time_field}' cannot take its place")
+        return time_field, None
+    for comma in re.finditer(",", time_field):
+        day, clock = time_field[: comma.start()], time_field[comma.end() :]
         if day in fields and clock in fields:
             return day, clock
     if "eventdate" in fields and not is_alone:
         return "eventdate", None
     _check_lists(file, columns)
-    raise UsageError(f"{name} has no column '{wished}'", hint=f"its columns are {choices(fields)}")
+    raise UsageError(f"{name} has no column '{time_field}'", hint=f"its columns are {choices(fields)}")
 
 
 def _check_lists(file: KnownFile, columns: Columns) -> None:
@@ -339,10 +339,10 @@ def _found(file: KnownFile, columns: Columns, profiles: Mapping[str, _Profile], 
             return time
         if any(profiles[name].is_time for name in names if name in profiles):
             break
-    times = [name for name, one in profiles.items() if one.is_time]
+    times = [name for name, profile in profiles.items() if profile.is_time]
     if not times:
         _check_lists(file, columns)
-    if clocks := [name for name, one in profiles.items() if one.is_clock]:
+    if clocks := [name for name, profile in profiles.items() if profile.is_clock]:
         raise UsageError(
             f"the column {clocks[0]} of {file.source.name} has times of day, and no column has their days",
             reason="no-column-of-days",
@@ -378,12 +378,12 @@ def _likeliest(names: Mapping[str, str], profiles: Mapping[str, _Profile], *, is
 
 def _check_clocks(file: KnownFile, time: str, profiles: Mapping[str, _Profile]) -> None:
     """Raise UsageError if the times are days, and another column has times of day."""
-    clocks = [name for name, one in profiles.items() if one.is_clock]
+    clocks = [name for name, profile in profiles.items() if profile.is_clock]
     if clocks and time in profiles and profiles[time].are_days:
-        each = " or ".join(f"--time-field {shlex.quote(f'{time},{one}')}" for one in clocks[:3])
+        choice = " or ".join(f"--time-field {shlex.quote(f'{time},{clock}')}" for clock in clocks[:3])
         raise UsageError(
             f"the column {time} of {file.source.name} has days, and times of day are in {', '.join(clocks)}",
-            hint=f"read both with {each}; or the days alone with --time-field {shlex.quote(time)}",
+            hint=f"read both with {choice}; or the days alone with --time-field {shlex.quote(time)}",
         )
 
 

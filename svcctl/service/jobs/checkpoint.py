@@ -1,4 +1,4 @@
-"""The query of a job and the progress of its delivery, and the JSON in which a job stores them.
+"""The query of a job, the progress of its delivery, and the JSON in which the state stores both.
 
 The JSON has the version of its format. Only `job_table` reads and writes it.
 """
@@ -25,10 +25,11 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class StoredQuery:
-    """A job's query as it was asked, when the job was launched, and what is left out, if it continues another one.
+    """A job's query, the date of the launch, and the state of the queried table at the launch.
 
-    `mark` is the end of its table then, if that table is in the service's own file. `columns` are the names of the
-    columns that its table had then; None for all that it has.
+    `covered` are the events that the query leaves out, because the job continues another one. `mark` is the end of the
+    table at the launch, if the table is in the service's own file. `columns` are the names of the table's columns at
+    the launch; None for all present columns.
     """
 
     asked: AskedQuery
@@ -74,7 +75,7 @@ class StoredQuery:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The rows of a commit that was begun: the number behind the last row, and the steps that return the rows."""
+    """The rows of a commit that was begun: `end` is the number of the last row plus 1, and `steps` return the rows."""
 
     end: int
     steps: tuple[Step, ...]
@@ -89,11 +90,11 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """How far the delivery of a job came.
+    """The point from which the delivery of a job continues.
 
-    `step` is the last step of which rows were, or are being, delivered; None before the first. `memo` is the memo of
-    the destination. `batch` may be delivered already, and is delivered next with the same rows. `late` has the events
-    that came late for the periods that were closed then.
+    `step` is the last step whose rows were delivered, in full or in part; None before the first. `memo` is the memo of
+    the destination. `batch` is a batch whose commit was begun: it may be delivered already, and is delivered again with
+    the same rows before any other rows. `late` counts the events that came after their period was closed.
     """
 
     step: Step | None = None
@@ -121,10 +122,10 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class JobProgress:
-    """How far the delivery of a job came: the rows that were delivered, and their latest date in epoch milliseconds.
+    """The progress of a delivery: the number of delivered rows, and their latest date in epoch milliseconds.
 
-    `saved` is the checkpoint, None until the first one is saved. `before` is what is left to deliver of the job that
-    this one continues; it is delivered first.
+    `saved` is the last saved checkpoint, None before the first. `before` is the undelivered rest of the job that this
+    one continues; the rest is delivered first.
     """
 
     sent: int = 0
@@ -134,11 +135,11 @@ class JobProgress:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """The saved checkpoint, or the one of a job that has delivered nothing."""
+        """The saved checkpoint, or an empty one before the first."""
         return self.saved or Checkpoint()
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON of the checkpoint, or of what is left of the job before; empty when there is neither."""
+        """The JSON of the checkpoint, or of the rest of the continued job; empty without either."""
         if self.before is not None:
             return {"version": VERSION, "rest": self.before.to_json()}
         return {} if self.saved is None else self.saved.to_json()
@@ -152,7 +153,7 @@ class JobProgress:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """The rest of a job to deliver, from its progress on, and its destination."""
+    """The undelivered rest of a job: its query, its destination, and the progress after which the rest begins."""
 
     job_id: str
     type: str

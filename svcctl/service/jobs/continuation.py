@@ -1,4 +1,4 @@
-"""How a job continues another one: with its query and its destination, from where that job was stopped."""
+"""How a new job continues an old one: with its own query and destination, from the point where the old one stopped."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from svcctl.service.queries.schedule import CoveredEvents, covered_after
 
 
 def follow(before: StoredJob, after: StoredJob) -> StoredJob:
-    """The job `after`, which was just launched, as one that continues `before` where that was stopped.
+    """The new job `after`, changed so that it begins where the stopped job `before` ended.
 
-    It reads what `before` has not read. If both read one table, that is known by its marks, else by its last date.
-    ServiceError if `before` cannot be continued by this query, or cannot be read.
+    If both read the same table, `after` reads exactly the events that `before` has not read. Otherwise `after` begins
+    at the last date of `before`. ServiceError if the query of `after` cannot continue that of `before`, or if the
+    stored query or progress of `before` cannot be read.
     """
     query, old = after.rest.request, before.rest
     rest = old.progress.before or (old if old.progress.saved is not None else None)
@@ -36,7 +37,10 @@ def follow(before: StoredJob, after: StoredJob) -> StoredJob:
 
 
 def _check_kinds(old: StoredQuery, new: StoredQuery, covered: CoveredEvents | None) -> None:
-    """ServiceError when groups would begin in the middle of what a query of single events has read."""
+    """ServiceError if a query of groups continues a query of single events that has an end.
+
+    The first groups would lack the events that the old query has read.
+    """
     before, after = (period_of(parse(query.asked.query)) for query in (old, new))
     if covered is not None and covered.end is not None and before is None and after is not None:
-        raise ServiceError("a query of groups cannot continue one of single events that has an end")
+        raise ServiceError("a query of groups cannot continue a query of single events that has an end")

@@ -1,4 +1,4 @@
-"""How a job's rows get from its query to its destination.
+"""The delivery of a job: its rows go from its query to its destination.
 
 A job runs the steps of its query one after another. A step returns the same rows in the same order each time it runs,
 so after an interruption the job runs its step again and leaves out the rows that were delivered. Rows are numbered
@@ -58,9 +58,9 @@ def deliver(
 ) -> bool:
     """Deliver a job until it is complete (True) or stopped (False). ServiceError when its query fails.
 
-    A period of its groups is closed `lag` seconds after its end. While the destination does not answer, the delivery is
-    retried from the last commit. Unavailable when the state or the query's table cannot be reached: then only the
-    stored job tells what was saved last.
+    A period of groups is closed `lag` seconds after the period's end. While the destination does not answer, the
+    delivery is retried from the last commit. Unavailable when the state or the query's table cannot be reached: read
+    the stored job again then, since only it has the last saved progress.
     """
     rest = job.rest
     if (before := rest.progress.before) is not None:
@@ -91,7 +91,7 @@ def _deliver(
     *,
     only_step: bool = False,
 ) -> JobProgress | None:
-    """Deliver what is left of a job, or with `only_step` what is left of the step that it had begun.
+    """Deliver the rest of a job, or with `only_step` the rest of the step that the job had begun.
 
     Returns the last progress, or None when the run was stopped.
     """
@@ -134,7 +134,7 @@ def _deliver(
 
 
 def _is_whole(engines: Engines, steps: Steps, progress: JobProgress) -> bool:
-    """Whether all rows of the step that a job had begun are delivered; its destination need not answer then."""
+    """Whether all rows of a job's last step are delivered, so that the destination is no longer needed."""
     step, batch = progress.checkpoint.step, progress.checkpoint.batch
     if step is None or batch is not None:
         return batch is None
@@ -145,10 +145,10 @@ def _is_whole(engines: Engines, steps: Steps, progress: JobProgress) -> bool:
 
 
 def check(engines: Engines, asked: AskedQuery, now: datetime, allowed: AllowedHosts = EVERYTHING) -> api.Destination:
-    """Check that a query can be delivered, and return its destination with the known names of its type and parameters.
+    """Check that a query can be delivered; return its destination, with type and parameters in their known spelling.
 
-    QueryError names what is wrong with the query, ServiceError what is wrong with the type or a parameter, or
-    the host that the service may not connect to.
+    QueryError for an invalid query. ServiceError for an invalid type or parameter, or for a host that the service may
+    not connect to.
     """
     assert asked.destination is not None
     Steps(engines, asked, lambda: now, launched=now)
@@ -167,10 +167,10 @@ class _Attempt:
     run: JobRun
     batches: DeliveryBatches
     rows: RowFormat
-    """How the destination takes rows."""
+    """The format of the rows at the destination."""
     dates: DateStyle
     only_step: bool
-    """Whether the delivery ends with the step that was begun."""
+    """Whether the delivery ends with the step that the job had begun."""
 
     def deliver(self, checkpoint: Checkpoint) -> bool:
         """Deliver the job from its checkpoint until it is complete (True) or stopped (False)."""
@@ -204,7 +204,7 @@ class _Attempt:
                 self.batches.commit_in_time()
 
     def _repeat(self, batch: Batch) -> bool:
-        """Deliver the batch whose commit was begun before, with the same rows; False when the run is stopped."""
+        """Deliver a batch again whose commit was begun before, with the same rows; False if the run is stopped."""
         for step in batch.steps:
             self._read(step, batch.end)
             if self.run.stopping.is_set():
@@ -214,7 +214,7 @@ class _Attempt:
         return True
 
     def _look(self, step: Step | None) -> Step | None:
-        """The next step, None while there is nothing new; shows and saves how many events came late."""
+        """Return the next step, or None without new events; show and save the number of late events."""
         due = self.steps.next(step, self.batches.written)
         late = self.batches.late = self.steps.late_after(step, due, self.batches.written, self.batches.late)
         if late is not None:
@@ -225,7 +225,7 @@ class _Attempt:
     def _read(self, step: Step, end: int | None = None) -> None:
         """Deliver the rows of a step, except those that were delivered before.
 
-        The rows before the number `end` are one batch, which the caller commits.
+        With `end`, only the rows before this number are delivered, as one batch that the caller commits.
         """
         plan = self.steps.plan(step, dated=True)
         with rendering.stream(
@@ -250,7 +250,7 @@ class _Attempt:
                 self.run.interrupt = None
 
     def _reach(self, step: Step | None) -> None:
-        """Note how far the job came, when the destination has all rows up to there, and when they are committed."""
+        """Note the date up to which the destination has all events, and up to which they are committed."""
         if self.run.stopping.is_set():
             return
         reached = self.steps.read_up_to(step)
@@ -265,9 +265,9 @@ class _Attempt:
         return [f"{row} AS line", f"epoch_ms(c{len(plan.columns)}) AS date"]
 
     def _hand_on(self, step: Step, lines: pa.StringArray, dates: pa.Int64Array, *, end: int | None) -> None:
-        """Write rows to the destination in pieces, each as large as the room that is left in the batch.
+        """Write rows to the destination in pieces that fit into the room of the batch.
 
-        The rows before the number `end` are written, whatever the room.
+        With `end`, all rows before this number are written, whatever the room.
         """
         bounds = arrow.offsets(lines)
         at = 0

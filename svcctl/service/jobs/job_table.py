@@ -1,8 +1,8 @@
 """Jobs as rows of the store; each function is a transaction.
 
-The JSON of the columns `request` and `checkpoint` is read and written here alone, by the module `checkpoint`. The
-parameters of a destination contain secrets: they are in the state file and in the memory of the job's thread, never in
-an answer, a log or an error.
+Only this module reads and writes the JSON of the columns `request` and `checkpoint`, with the classes of the module
+`checkpoint`. The parameters of a destination contain secrets: they are in the state file and in the memory of the job's
+thread, never in an answer, a log or an error.
 
 A job belongs to a domain or a reseller. The jobs of a domain that is not active do not run, but keep their status.
 """
@@ -41,15 +41,15 @@ _JOBS = schema.jobs.c
 _RUNNING = _JOBS.status == str(JobStatus.RUNNING)
 _THERE = _JOBS.status != str(JobStatus.REMOVED)
 DUE = and_(_RUNNING, or_(_JOBS.domain.is_(None), _JOBS.domain.in_(domains.active())))
-"""Whether the rows of a job are to be delivered."""
+"""The condition of a job that must run: RUNNING, and of a reseller or an active domain."""
 DAMAGED = "the stored query or progress of the job is damaged"
 _COLUMNS = [column for column in _JOBS if column.name not in ("number", "expires")]
 
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """A stored job. `request` is the query as asked; None if it cannot be read, for the reason `unreadable`: such a job
-    can be listed, stopped and removed, but not delivered."""
+    """A stored job. `request` is None if the stored query or progress cannot be read; `unreadable` then has the reason.
+    Such a job can be listed, stopped and removed, but not delivered."""
 
     id: str
     owner: Owner
@@ -63,7 +63,7 @@ class StoredJob:
     unreadable: str | None = None
     error: tuple[str, ...] = ()
     place: str | None = None
-    """The place of its events, see `process.place`; None when every process has them."""
+    """The service that has the job's events, see `process.place`; None if every process has them."""
     holder: str | None = None
     """The process that runs the job, or ran it last."""
     fence: int = 0
@@ -75,7 +75,7 @@ class StoredJob:
     delivered: int | None = None
     """The epoch milliseconds at which rows were delivered last."""
     verified: int | None = None
-    """The date in epoch milliseconds up to which everything was found at the destination."""
+    """The date in epoch milliseconds up to which a check found all rows at the destination."""
     kept_from: int | None = None
     """The date in epoch milliseconds from which the destination keeps rows."""
     free: bool = True
@@ -99,7 +99,7 @@ def get(store: Store, job_id: str) -> StoredJob | None:
 
 
 def logged(store: Store, *job_ids: str) -> list[StoredJob]:
-    """List the jobs that have a log, or those of some IDs: also removed ones whose log is kept, see `remove`."""
+    """List all jobs, or those with the given IDs, including removed jobs whose log is kept; see `remove`."""
     conditions = [_JOBS.id.in_(job_ids)] if job_ids else []
     with store.reading() as connection:
         return _with_removed(connection, store, *conditions)
@@ -116,7 +116,10 @@ def every(store: Store) -> list[StoredJob]:
 
 
 def successor(store: Store, owner: Owner, job_id: str) -> StoredJob | None:
-    """The job of an owner that continues a job; inside a transaction, no other one can be stored until its end."""
+    """The owner's job that continues the job `job_id`, or None.
+
+    Within a transaction, no other process can store such a job before the transaction ends.
+    """
     with store.transaction() as connection:
         jobs = select_jobs(connection, store, _JOBS.domain == owner.domain, _JOBS.reseller == owner.reseller)
     return next((job for job in jobs if job.continues == job_id), None)
@@ -129,17 +132,17 @@ def unfinished(store: Store) -> list[StoredJob]:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A job whose rows are to be delivered: the fence number of its lease, and whether no process runs the job."""
+    """A job that must run: the fence number of its lease, and whether no process runs the job."""
 
     fence: int
     free: bool
 
 
 def due(store: Store) -> dict[str, Due]:
-    """The jobs whose rows are to be delivered, by ID: those that are RUNNING, of active domains and of resellers.
+    """The jobs that must run, by ID: the RUNNING jobs of active domains and of resellers.
 
-    The service asks every second, so no JSON is read, and nothing while the state of one process stays the same. In a
-    shared state leases end with time alone.
+    The service calls this every second, so it reads no JSON, and it reads nothing while the state of a single process
+    stays the same. A shared state is always read, because leases end by time alone.
     """
 
     def read(connection: Connection) -> dict[str, Due]:
@@ -153,11 +156,11 @@ def due(store: Store) -> dict[str, Due]:
 
 
 Room = Callable[[Sequence[Owner]], None]
-"""Raises an error when one more job may not run, given the owners of the running jobs."""
+"""Raises an error if one more job may not run, given the owners of the running jobs."""
 
 
 def add(store: Store, job: StoredJob, room: Room | None = None) -> None:
-    """Store a new job. Refused when there is no `room`, or its domain can no longer be accessed."""
+    """Store a new job. Raises the error of `room`, or an error if the job's domain can no longer be accessed."""
     with store.transaction() as connection:
         if room is not None:
             room(_owners(connection))
@@ -167,9 +170,9 @@ def add(store: Store, job: StoredJob, room: Room | None = None) -> None:
 
 
 def succeed(store: Store, before: str, follow: Callable[[StoredJob], StoredJob], room: Room | None) -> StoredJob:
-    """Stop a job and store the one that continues it, which `follow` makes of its last state; return the new one.
+    """Stop the job `before`, and store and return its successor, which `follow` makes from the stopped job.
 
-    The run of the first job can save nothing more. NotFound if it is gone by now; refused as in `add`.
+    The run of `before` can save nothing more. NotFound if `before` is gone; other errors as in `add`.
     """
     with store.transaction() as connection:
         stopped = case((_RUNNING, str(JobStatus.STOPPED)), else_=_JOBS.status)
@@ -186,10 +189,11 @@ def succeed(store: Store, before: str, follow: Callable[[StoredJob], StoredJob],
 def move(
     store: Store, job_id: str, before: JobStatus, after: JobStatus, room: Room | None = None
 ) -> tuple[StoredJob | None, bool]:
-    """Change the state of a job if it is `before`; return the job, None if it is gone, and whether it was changed.
+    """Change the status of a job from `before` to `after`; a job with another status stays unchanged.
 
-    Of several calls at once one changes the job. `room` can refuse a start, as in `add`. A start clears the error of
-    the job; until then a stopped job says why it failed.
+    Returns the job, None if it is gone, and whether this call changed it: of several calls at once, one changes it.
+    `room` can refuse a start, as in `add`. A start clears the error of the job; until then a stopped job shows why it
+    failed.
     """
     with store.transaction() as connection:
         job = next(iter(select_jobs(connection, store, _JOBS.id == job_id)), None)
@@ -203,8 +207,8 @@ def move(
 
 
 def save(store: Store, job_id: str, token: int, progress: JobProgress, log: LogEntries | None = None) -> bool:
-    """Save the progress of a job with the entries of its log, and clear its error; False if the job is gone, or has
-    another lease than `token`."""
+    """Save the progress of a job with the entries of its log, and clear its error. Returns False if the job is gone, or
+    if `token` is not the fence number of its lease."""
     with store.transaction() as connection:
         saved = _change(store, job_id, token, [], _columns(progress) | {"error": ()})
         if saved and log is not None:
@@ -213,7 +217,7 @@ def save(store: Store, job_id: str, token: int, progress: JobProgress, log: LogE
 
 
 def trouble(store: Store, job_id: str, token: int, errors: tuple[str, ...]) -> None:
-    """Set the error of a running job. A job that was stopped in the meantime keeps what it had."""
+    """Set the error of a running job. A job that was stopped in the meantime keeps its earlier error."""
     _change(store, job_id, token, [_RUNNING], {"error": errors})
 
 
@@ -234,9 +238,10 @@ def set_dates(store: Store, job_id: str, **dates: int) -> None:
 
 
 def remove(store: Store, job_id: str) -> StoredJob | None:
-    """Delete a job and return it; None if it is gone by now.
+    """Delete a job and return it; None if it is gone.
 
-    A job that another one continues is kept with its log as REMOVED, as long as that one: both are verified together.
+    A job that another one continues is kept with its log, as REMOVED, until the other job is deleted: both are verified
+    together.
     """
     with store.transaction() as connection:
         removed = job = next(iter(select_jobs(connection, store, _JOBS.id == job_id)), None)
@@ -295,7 +300,7 @@ def _change(
 
 
 def _dated(store: Store, values: dict[str, Any]) -> dict[str, Any]:
-    """The values with the moments that follow from them: since when the job fails, and when it last delivered."""
+    """The values, and the moments that follow from them: the beginning of the failure, and the last delivery."""
     moments: dict[str, Any] = {}
     if "error" in values:
         since = func.coalesce(_JOBS.failing_since, store.moment())

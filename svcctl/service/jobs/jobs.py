@@ -60,26 +60,27 @@ CODES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
 """The codes of errors that refuse a job operation."""
 
 MOST_RUNNING, MOST_IN_TOTAL = int(RUNNING_JOBS.default_value), int(TOTAL_JOBS.default_value)
-"""Jobs that may run at once, of one domain or reseller and of all."""
+"""The most jobs that may run at once: of one domain or reseller, and of all together."""
 WAIT_SECONDS = 0.5
 """Seconds that an operation waits for the destination. Rows that it did not accept are delivered after a restart."""
 ELSEWHERE_SECONDS = 1.5
 """Seconds that an operation waits for the process that runs the job."""
 CLOSE_SECONDS = 10.0
-"""How long the end of the service waits for the destinations."""
+"""Seconds that the service waits for the destinations when it ends."""
 
 _log = logging.getLogger("svcctl.service")
 
 
 Follow = Callable[[StoredJob, StoredJob], StoredJob]
-"""Makes the second job, which is new, begin where the first one stopped; returns it."""
+"""Returns the second, new job, changed so that it begins where the first job stopped."""
 
 
 class Jobs:
     """The job operations, and a thread for each job that this process runs: RUNNING, in an active domain, and leased.
 
     An operation changes the store, and then calls `settle`. If the state fails only in `settle`, the operation has
-    succeeded, and the rest follows when `settle` is called again. `place` names the events that only this process has.
+    succeeded, and its threads follow when `settle` is called again. `place` names the events that only this process
+    has.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class Jobs:
         self._renewed = 0.0
         self._trouble: tuple[str, ...] = ()
         self._troubled_since: int | None = None
-        """Why the last `settle` could not start the jobs that nobody runs, and since when, in epoch milliseconds."""
+        """Why `settle` cannot start the jobs that no process runs, and since when, in epoch milliseconds."""
         self._runner = Runner(deliver, waiting)
         self._share = share
         self._total = total
@@ -110,9 +111,9 @@ class Jobs:
         self._closed = False
 
     def settle(self) -> None:
-        """Start and end threads so that this process runs exactly the jobs that it should by the state of the store.
+        """Start and end threads, so that this process runs exactly the jobs that the stored state gives it.
 
-        Returns within WAIT_SECONDS: then the threads that have to end have ended or are fenced. StateUnavailable while
+        Returns within WAIT_SECONDS; by then each thread that must end has ended or is fenced. StateUnavailable while
         the state cannot be read, or a job cannot be leased; the caller then calls again.
         """
         try:
@@ -188,10 +189,10 @@ class Jobs:
         everywhere: bool = True,
         follow: Follow | None = None,
     ) -> models.Job:
-        """Store a new job and run it; if its events are `everywhere`, another process may run it.
+        """Store a new job and run it. If every process has the job's events (`everywhere`), any process may run it.
 
-        If its query continues another job, that one is stopped in the same transaction, and `follow` makes the new one
-        begin where it stopped; without it, the new one begins at the start.
+        If the query continues an old job, the old job is stopped in the same transaction, and `follow` makes the new
+        job begin where the old one stopped. Without `follow`, the new job begins at the start of its range.
         """
         name = params.get("friendlyName") or f"{type}_{''.join(secrets.choice(_LETTERS) for _ in range(8))}"
         job = StoredJob(
@@ -217,7 +218,7 @@ class Jobs:
         takes_place = self.owned(account, before).status is JobStatus.RUNNING
         room = None if takes_place else partial(self._need_room, account)
         self._check_last(account, before)
-        if (run := self.runs.get(before)) is not None:  # it then saves how far it came
+        if (run := self.runs.get(before)) is not None:  # then it saves its progress
             run.stop()
             run.ended.wait(WAIT_SECONDS)
 
@@ -229,7 +230,7 @@ class Jobs:
             return job_table.succeed(self._store, before, following, room)
         except SvcctlError:
             with suppress(StateUnavailable):
-                self.settle()  # runs it again
+                self.settle()  # runs the old job again
             raise
 
     def _check_last(self, account: Account, job_id: str) -> None:
@@ -310,7 +311,7 @@ class Jobs:
     def _moved(
         self, job_id: str, before: JobStatus, after: JobStatus, room: job_table.Room | None = None
     ) -> tuple[StoredJob, bool]:
-        """The job after a change of its state, and whether this call changed it; NotFound if the job is gone."""
+        """The job after a change of its status, and whether this call changed it; NotFound if the job is gone."""
         job, moved = job_table.move(self._store, job_id, before, after, room)
         if job is None:
             raise _unknown(job_id)
@@ -353,8 +354,8 @@ class Jobs:
         return job
 
     def _shown(self, job: StoredJob) -> models.Job:
-        """Return the interface's job object. While a job runs, rows that are not yet delivered count as generated, and
-        lastDatetime moves on where no event matches.
+        """The job object of the interface. While a job runs, eventGenerated includes rows that are not yet delivered,
+        and lastDatetime moves on even if no event matches.
         """
         run = self.runs.get(job.id)
         live = run if run is not None and job.status is JobStatus.RUNNING and run.token == job.fence else None
@@ -419,9 +420,11 @@ def _unknown(job_id: str) -> NotFound:
 def _history(
     job: StoredJob, *, late: int | None, accepted: int, runs: bool, failing_since: int | None
 ) -> dict[str, Any]:
-    """The known members of a job's object that the interface does not have: those from which it can be launched again,
-    without secrets, and how it runs. `late` is the number of late events that a run counted, which is newer than the
-    saved one; `accepted` the moment up to which the destination has all events, if it is known.
+    """The members of a job's object that the interface does not define, without those that are unknown: the values with
+    which the job can be launched again, without secrets, and figures of its run.
+
+    `late` is the number of late events that a run has counted, which is newer than the saved number. `accepted` is the
+    date in epoch milliseconds up to which the destination has all events, 0 if unknown.
     """
     shown = {key for key in destinations.known_keys(job.type) if not is_secret(key)} - {"friendlyName"}
     start, end, launched = None, None, None
@@ -446,7 +449,7 @@ def _history(
 
 
 def _shown(value: Any) -> Any:
-    """The value of a parameter that is not a secret; a URL in it may hold one."""
+    """The value of a parameter that is not a secret, with the secrets of a URL masked."""
     return mask_urls(value) if isinstance(value, str) else value
 
 

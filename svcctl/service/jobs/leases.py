@@ -2,8 +2,8 @@
 
 A lease has a holder (the process, as `host/process ID/…`), a fence number that grows with each lease of the job, and an
 end. While the holder renews the lease, no other process takes the job. Each save of a run names its fence number and is
-refused after a later lease, so a process that was suspended and wakes up changes nothing. In a state of one process
-leases do not end and keep nobody from the job; only the fence number matters.
+refused after a later lease, so a process that was suspended and wakes up changes nothing. If the state is not shared,
+leases do not end and exclude no process; only the fence number matters.
 
 All moments are those of the database.
 """
@@ -29,7 +29,7 @@ class Term:
     seconds: float = 3.0
     """How long a lease holds without being renewed."""
     margin: float = 0.3
-    """How much earlier than others the holder considers its lease ended."""
+    """How much earlier than other processes the holder considers its lease ended."""
     renewal: float = 0.8
     """How often a lease is renewed."""
 
@@ -42,7 +42,7 @@ _JOBS = schema.jobs.c
 
 
 def claim(store: Store, holder: str, place: str | None, running: Collection[str], seconds: float) -> list[StoredJob]:
-    """Lease jobs that are due, free and not `running` here already; return them with their new fence number."""
+    """Lease jobs that are due, free and not yet `running` here; return them with their new fence numbers."""
     with store.transaction() as connection:
         query = select(_JOBS.id).where(job_table.DUE, job_table.free(store), _here(place), _JOBS.id.not_in(running))
         if store.shared:
@@ -58,7 +58,8 @@ def renew(
 ) -> set[tuple[str, int]]:
     """Renew the leases of runs (job, fence number, rows read, moments reached and accepted).
 
-    Returns those that still hold. The rows read and both moments are stored, so that other processes can show them.
+    Returns the job and fence number of each lease that still holds. The rows read and both moments are stored, so that
+    other processes can show them.
     """
     with store.transaction() as connection:
         leases = set()

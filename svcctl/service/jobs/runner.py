@@ -1,6 +1,6 @@
-"""The thread that runs a job: how it tries again, what it may still save, and how it is told to end.
+"""The thread that runs a job: its retries, its saves, and its end.
 
-A job whose query fails stops; one whose state, events or destination are away waits and is tried again.
+A job whose query fails stops. While its state, events or destination are unavailable, a job waits and tries again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from svcctl.service.state.store import Store
 WAITING_SECONDS = 5.0
 """After this time a job that waits for its previous run says so in its `error`."""
 MOST_DOUBLED = 4
-"""After so many failures in a row a job's wait for its state or its events grows no longer; it is 4 s then."""
+"""The delay before a job tries its state or events again stops doubling after this many failures in a row, at 4 s."""
 
 _log = logging.getLogger("svcctl.service")
 
@@ -37,10 +37,10 @@ class Fenced(Exception):
 
 @dataclass
 class JobRun:
-    """The thread that runs a job: it saves its progress in the store, and ends when `stopping` is set.
+    """The thread that runs a job. It saves the job's progress in the store, and ends when `stopping` is set.
 
-    After `fence`, and when its lease has ended, it must not commit anything to its destination; the store refuses what
-    it saves.
+    After `fence`, or when its lease has ended, the thread must commit nothing to the destination, and the store refuses
+    its saves.
     """
 
     job_id: str
@@ -52,11 +52,11 @@ class JobRun:
     generated: int = 0
     """Rows read so far, delivered or not."""
     reached: int = 0
-    """The epoch milliseconds up to which all events are read and delivered, also where none matched. It is
-    only shown; the checkpoint alone decides where a job continues."""
+    """The epoch milliseconds up to which all events are read and delivered, even if none matched. This date is only
+    shown; the checkpoint alone decides where a job continues."""
     accepted: int = 0
     """The epoch milliseconds up to which the destination has all events, also those of a batch that waits for its
-    commit; 0 when the destination has refused or lost a batch. It is only measured."""
+    commit; 0 when the destination has refused or lost a batch. This date is only for metrics."""
     late: int | None = None
     """The number of events that came after their period was closed; None for a query without periods."""
     stopping: threading.Event = field(default_factory=threading.Event)
@@ -65,10 +65,10 @@ class JobRun:
     """Interrupts the engine; the delivery sets it while a query runs."""
     fenced: bool = False
     error: tuple[str, ...] | None = None
-    """Why the job is stuck, even while that cannot be saved. While it is None, the error that an earlier run saved is
-    shown."""
+    """The reason why the job is stuck, known here even while the state cannot be written; empty if it is not stuck.
+    None at first: the job then shows the error that an earlier run saved."""
     failing_since: int | None = None
-    """The epoch milliseconds at which the job got an error after it had none."""
+    """The epoch milliseconds at which the job got an error after it had none; None if it had no error in this run."""
     thread: threading.Thread = field(default_factory=threading.Thread)
     _saved: tuple[str, ...] | None = None
     """The error that this run saved last."""
@@ -107,9 +107,9 @@ class JobRun:
             self.error = self._saved = ()
 
     def wait_for(self, error: Unavailable) -> None:
-        """Keep in memory why the job is stuck, and log it, once for each new reason; `keep_error` saves it.
+        """Keep the reason why the job is stuck in memory, and log each new reason once; `keep_error` saves the reason.
 
-        A run that is stopping says nothing: if the job was started again, another run has it.
+        A run that is stopping does neither: if the job was started again, it has another run.
         """
         if self.error != (error.message,) and not self.fenced and not self.stopping.is_set():
             if not self.error:
@@ -123,7 +123,7 @@ class JobRun:
         self.keep_error()
 
     def keep_error(self) -> None:
-        """Save the error that is in memory, unless it is saved. StateUnavailable while the state cannot be written."""
+        """Save the error in memory if it is not saved yet. StateUnavailable while the state cannot be written."""
         with self._saving:
             error = self.error
             if error is not None and error != self._saved and not self.fenced and not self.stopping.is_set():
@@ -131,14 +131,14 @@ class JobRun:
                 self._saved = error
 
     def recovered(self) -> None:
-        """Clear the error of the job, which has delivered everything there is."""
+        """Clear the error of the job, because it has delivered all rows up to now."""
         with self._saving:
             if self.error != () and not self.fenced:
                 job_table.trouble(self.store, self.job_id, self.token, ())
                 self.error = self._saved = ()
 
     def keep_reached(self) -> None:
-        """Save how far the job came."""
+        """Save the date up to which the job has read and delivered all events."""
         with self._saving:
             if not self.fenced:
                 job_table.reach(self.store, self.job_id, self.token, self.reached)
@@ -156,8 +156,9 @@ Deliver = Callable[[StoredJob, JobRun], bool]
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Runs jobs, each in the thread that calls `work`. After `waiting` seconds a job that waits for its previous run
-    says so.
+    """Runs jobs, each in the thread that calls `work`.
+
+    A job that waits for its previous run for more than `waiting` seconds reports this as its error.
     """
 
     deliver: Deliver
@@ -177,7 +178,7 @@ class Runner:
             _log.info("job %s: its thread has ended, some time after it was stopped or taken over", run.job_id)
 
     def _attempt(self, run: JobRun, before: JobRun | None) -> bool:
-        """Run a job from its checkpoint until the job or the run ends; False if something it needs is unavailable."""
+        """Run a job from its checkpoint until the job or the run ends; False if it must be tried again."""
         try:
             while before is not None and not before.ended.wait(self.waiting):  # two runs would deliver rows twice
                 if not run.stopping.is_set():

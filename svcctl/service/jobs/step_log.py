@@ -1,8 +1,8 @@
 """The log of a job: its steps with rows and its files, from which its rows can be produced again in the same order.
 
-A step without rows has no entry, so the log grows with what was delivered. Entries are written in the transaction that
-saves the progress they belong to, and are removed with their job. A job that began before there was a log has the steps
-that its checkpoint had.
+A step without rows has no entry, so the log grows with the delivered rows. Entries are written in the transaction that
+saves the progress they belong to, and are removed with their job. The log of a job from before there were logs begins
+with the steps of the checkpoint that the job had then.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 PAGE_ENTRIES = 1000
 """How many entries are read at once."""
 MAX_OFFSETS = 100_000
-"""The most offsets that are read of a log; of a longer one every second is left out, or more."""
+"""The most offsets that are read from a log; from a longer log, every second offset or fewer are read."""
 
 _STEPS, _FILES = schema.job_steps.c, schema.job_files.c
 
 
 @dataclass(frozen=True, slots=True)
 class StepEntry:
-    """A step with rows: the number of its first row, and for Kafka the offset up to which the partition was written
-    when it began.
+    """A step with rows: the number of its first row and, for Kafka, the offset up to which the partition was written
+    when the step began.
 
-    The rows of a step end where those of the next one begin. The entry without a step is the end of a job that another
-    one continues and has delivered to its end.
+    The rows of a step end where the rows of the next entry begin. An entry without a step marks the end of a job whose
+    rest was delivered by the job that continues it.
     """
 
     first: int
@@ -45,7 +45,7 @@ class StepEntry:
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file with the rows from `first` to before `end`, and the hashes that it may have."""
+    """A file with the rows `first <= row < end`; its hash is one of `sha256`."""
 
     number: int
     first: int
@@ -63,13 +63,13 @@ class LogEntries:
 
 
 def file_of(memo: Memo, first: int, end: int) -> tuple[FileEntry, ...]:
-    """The file that a destination has prepared by its memo, with these rows; empty for one without files."""
+    """The entry of the file that a destination has prepared, by its memo; empty for a destination without files."""
     hashes = tuple(memo.get("sha256", ()))
     return (FileEntry(memo["parts"], first, end, hashes),) if hashes else ()
 
 
 def write(connection: Connection, entries: LogEntries) -> None:
-    """Write entries of a job, in place of those with the same rows or files. Does nothing for a removed job."""
+    """Write entries of a job; they replace entries with the same row or file. Does nothing for a removed job."""
     if not (entries.steps or entries.files) or not is_there(connection, schema.jobs.c.id == entries.job_id):
         return
     for entry in entries.steps:
@@ -82,7 +82,7 @@ def write(connection: Connection, entries: LogEntries) -> None:
 
 
 def steps(store: Store, job_id: str, before: int) -> Iterator[StepEntry]:
-    """Read the entries of a job's steps in order, those that begin before a row."""
+    """Read in order the entries of a job's steps that begin before the row `before`."""
     last = -1
     while True:
         page = _steps(store, _STEPS.job == job_id, _STEPS.first > last, _STEPS.first < before)
@@ -93,7 +93,7 @@ def steps(store: Store, job_id: str, before: int) -> Iterator[StepEntry]:
 
 
 def last(store: Store, job_id: str, before: int = sys.maxsize) -> StepEntry | None:
-    """The last entry of a job that begins before a row; None without one."""
+    """The entry of a job's last step that begins before the row `before`; None without such a step."""
     with store.reading() as connection:
         first = connection.scalar(select(func.max(_STEPS.first)).where(_STEPS.job == job_id, _STEPS.first < before))
     return None if first is None else _steps(store, _STEPS.job == job_id, _STEPS.first == first)[0]
@@ -108,7 +108,7 @@ def files(store: Store, job_id: str) -> list[FileEntry]:
 
 
 def offsets(store: Store, job_id: str, before: int, most: int = MAX_OFFSETS) -> list[tuple[int, int]]:
-    """The first rows of a job's steps before a row, each with its offset; at most `most` of them."""
+    """The steps of a job that begin before the row `before`, as pairs of first row and offset; at most `most`."""
     pairs: list[tuple[int, int]] = []
     stride, at = 1, 0
     for entry in steps(store, job_id, before):

@@ -363,7 +363,7 @@ class _Partition:
         self._offset = offset
         self.too_large: Sequence[int] = ()
         """The rows of the last batch that the broker refused for their size."""
-        self._behind: frozenset[int] = frozenset()
+        self._after_gap: frozenset[int] = frozenset()
         """Rows that consumers see behind a gap, and that must not be sent again."""
 
     @property
@@ -377,7 +377,7 @@ class _Partition:
         count = sent
         while count in rows:
             count += 1
-        self._behind = frozenset(row for row in rows if row > count)
+        self._after_gap = frozenset(row for row in rows if row > count)
         return count
 
     def _rows(self, position: int, end: int) -> Iterator[int]:
@@ -425,7 +425,7 @@ class _Partition:
         messages: list[dict[str, Any]] = [
             {"key": f"{self._job}/{row}".encode(), "value": value}
             for row, value in enumerate(batch, first)
-            if row not in self._behind
+            if row not in self._after_gap
         ]
         queued = producer.produce_batch(self.place.topic, messages, self.place.partition, delivered)
         if queued < len(messages):

@@ -434,7 +434,7 @@ def _history(
     members = {
         "from": None if start is None else to_ms(start),
         "to": None if end is None else to_ms(end),
-        "params": {key: _shown(value) for key, value in job.params.items() if key in shown},
+        "params": {key: _masked(value) for key, value in job.params.items() if key in shown},
         "late": late if late is not None else saved and saved.count,
         "launched": None if launched is None else to_ms(launched),
         "continues": job.continues,
@@ -448,7 +448,7 @@ def _history(
     return {name: value for name, value in members.items() if value is not None}
 
 
-def _shown(value: Any) -> Any:
+def _masked(value: Any) -> Any:
     """The value of a parameter that is not a secret, with the secrets of a URL masked."""
     return mask_urls(value) if isinstance(value, str) else value
 

@@ -1,4 +1,4 @@
-"""How the rows of a file are packed: as they are, by gzip, or in a zip archive that a password may encrypt."""
+"""The packing of files: none, gzip, or a zip archive that a password may encrypt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from svcctl.storage import Sink
 
 
 class Counted(io.RawIOBase):
-    """The stream that a packer writes to: passes bytes on to a sink, if there is one, and counts and hashes them."""
+    """The output stream of a packer: counts and hashes bytes, and passes them on to the sink, if there is one."""
 
     def __init__(self, sink: Sink | None) -> None:
         self._sink = sink
@@ -22,7 +22,7 @@ class Counted(io.RawIOBase):
         self.sha256 = hashlib.sha256()
 
     def drop(self) -> None:
-        """Stop passing bytes on: a zip archive writes its end when it is garbage-collected."""
+        """Stop passing bytes on, because a zip archive writes its end when it is garbage-collected."""
         self._sink = None
 
     def writable(self) -> bool:
@@ -38,16 +38,16 @@ class Counted(io.RawIOBase):
 
 
 class Packer(Protocol):
-    """A packed file being written. It may hold back some of what it is given until it is finished."""
+    """A packed file being written. It may hold back bytes until `finish`."""
 
     def write(self, rows: memoryview | bytes) -> object: ...
 
     def finish(self) -> None:
-        """Write what is held back, and the end of the file."""
+        """Write the bytes held back, and the end of the file."""
 
 
 class Plain(Packer):
-    """The rows as they are."""
+    """The rows without packing."""
 
     def __init__(self, out: Counted, name: str, password: str) -> None:
         self._out = out
@@ -97,7 +97,7 @@ class Zip(Packer):
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """A row of PACKINGS: a file name's suffix, and what makes a packer from a stream, a name and a password."""
+    """A row of PACKINGS: the suffix of file names, and a packer's constructor from stream, name and password."""
 
     suffix: str
     packer: Callable[[Counted, str, str], Packer]

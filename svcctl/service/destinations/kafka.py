@@ -2,11 +2,11 @@
 
 The partition follows from the job's ID, so several jobs share a topic evenly. Each message has the key `<job>/<row>`.
 If the service died while it sent a batch, the next run reads the end of the partition as consumers see it, and
-continues behind the last row that is there. The transactional ID belongs to the job, so requests of the service that
+continues after the last row that it finds. The transactional ID belongs to the job, so requests of the service that
 died are refused before the end is read.
 
 Each transaction also commits the number of rows so far, as the offset of a consumer group named after the job
-(`svcctl-<job>`). This count is exact where consumers cannot see rows yet: behind the open transaction of another
+(`svcctl-<job>`). This count is exact even where consumers cannot see rows yet: after the open transaction of another
 producer. But the count alone is not enough, since some brokers show consumers rows of aborted transactions.
 
 Brokers before 0.11 have no transactions, so they cannot refuse a late request. A request that the broker carries out
@@ -14,8 +14,8 @@ after the end was read delivers its rows twice, with the same keys.
 
 The parameters in PASSED_SETTINGS are passed on to the client library.
 
-An event that is larger than a batch is sent by itself. Only the broker refuses it, by the topic's `max.message.bytes`,
-or MAX_EVENT_BYTES does. Smaller events are sent in sets that are within the topic's limit, if the broker tells it.
+An event that is larger than a batch is sent by itself. Its only limits are the topic's `max.message.bytes`, which the
+broker checks, and MAX_EVENT_BYTES. Smaller events are sent in sets within the topic's limit, if the broker reports it.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ FIXED_SETTINGS: dict[str, Any] = {"log_level": 0, "queue.buffering.max.messages"
 MAX_EVENT_BYTES = 10 << 20
 """The largest event that is sent, somewhat more than the largest batch of several."""
 MAX_SET_BYTES = 1_000_000
-"""The largest set of several messages: brokers take somewhat more by default."""
+"""The largest set of several messages; brokers accept somewhat more by default."""
 FRAMING_BYTES = 1 << 12
-"""More than the key of a message and the heads around it have."""
+"""An upper limit for the key of a message and its headers."""
 
 FIRST_WAIT, WAIT = 5.0, 20.0
 """Seconds to wait for an answer of the brokers: to the first request, and to any other."""
@@ -147,7 +147,7 @@ class Kafka(JobDestination):
         return row_count
 
     def _topic_limit(self) -> int | None:
-        """The topic's `max.message.bytes`; None if the broker does not tell it, or not to this user."""
+        """The topic's `max.message.bytes`; None if the broker does not report it to this user."""
         if self._is_old:
             return None
         topic = ConfigResource(ConfigResource.Type.TOPIC, self._topic)
@@ -160,12 +160,12 @@ class Kafka(JobDestination):
 
     @property
     def _is_old(self) -> bool:
-        """Whether the broker cannot say what it supports; it is older than transactions then."""
+        """Whether the broker cannot report its features. Such a broker is older than transactions."""
         return str(self._client.get("api.version.request")).lower() == "false"
 
     @property
     def _sending(self) -> dict[str, Any]:
-        """The settings of a producer. A set of messages is within the limit, also if each has little but its key."""
+        """The settings of a producer. A set stays within the limit, even if its messages are little more than keys."""
         limit = max(1, (self._limit or MAX_SET_BYTES + FRAMING_BYTES) - FRAMING_BYTES)
         most = MAX_EVENT_BYTES + FRAMING_BYTES
         return {**self._client, "message.max.bytes": most, "batch.size": min(MAX_SET_BYTES, self._most, limit)}
@@ -182,7 +182,7 @@ class Kafka(JobDestination):
         }
 
     def _end(self, place: TopicPartition) -> int:
-        """The offset behind the last message of a partition, messages of open transactions included."""
+        """The offset after the last message of a partition, messages of open transactions included."""
         with closing(Consumer({**self._reading, "isolation.level": "read_uncommitted"})) as consumer:
             _, end = consumer.get_watermark_offsets(place, WAIT)
             return end
@@ -252,7 +252,7 @@ class Kafka(JobDestination):
     def _refused(self) -> Sequence[int]:
         """The rows that the broker refused for the size of their set."""
         assert self._producer is not None
-        self._producer.poll(0)  # calls what notes them
+        self._producer.poll(0)  # runs the callback that notes them
         return self._partition.too_large
 
     def _refusal(self, rows: Sequence[int]) -> str:
@@ -342,7 +342,7 @@ def _date_text(milliseconds: int) -> str:
 
 
 def _general(error: KafkaError) -> str:
-    """The text for the code of an error. That of the error itself may repeat what a broker has answered."""
+    """The text for the code of an error. The error's own text may repeat the broker's answer, so it is not used."""
     return KafkaError(error.code()).str()
 
 
@@ -364,7 +364,7 @@ class _Partition:
         self.too_large: Sequence[int] = ()
         """The rows of the last batch that the broker refused for their size."""
         self._after_gap: frozenset[int] = frozenset()
-        """Rows that consumers see behind a gap, and that must not be sent again."""
+        """Rows that consumers see after a gap, and that must not be sent again."""
 
     @property
     def memo(self) -> Memo:
@@ -383,7 +383,7 @@ class _Partition:
     def _rows(self, position: int, end: int) -> Iterator[int]:
         """The job's rows between two offsets.
 
-        It ends sooner if the open transaction of another producer keeps consumers from reading on.
+        The rows end sooner if the open transaction of another producer keeps consumers from reading on.
         """
         if position >= end:
             return
@@ -410,7 +410,7 @@ class _Partition:
         return int(row) if job == self._job and row.isdecimal() else None
 
     def produce(self, producer: Producer, batch: Sequence[bytes], first: int, failed: Callable[..., None]) -> None:
-        """Queue messages all at once, which takes half the time of one by one; `failed` is called with each error."""
+        """Queue all messages in one call, in half the time of single calls. Each error is passed to `failed`."""
         too_large: list[int] = []
         self.too_large = too_large
 
@@ -433,13 +433,13 @@ class _Partition:
 
 
 class _Way(Protocol):
-    """How the rows of a batch get to the partition."""
+    """A way of sending batches to the partition."""
 
     def committed(self, sent: int) -> int:
         """The number of delivered rows that the broker has recorded; at least `sent`."""
 
     def send(self, batch: Sequence[bytes], first: int) -> None:
-        """Deliver rows, the first of which is number `first` of the job."""
+        """Deliver rows; `first` is the number of the first row in the job."""
 
 
 class _Transactions(_Way):

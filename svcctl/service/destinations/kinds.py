@@ -51,7 +51,7 @@ class DestinationKind:
     place: tuple[str, ...] = ()
     """The parameters that name the place of the rows."""
     handed: tuple[str, ...] = ()
-    """The members of the memo that hold for another job which writes to the same place."""
+    """The members of the memo that a job takes over from the job that it continues at the same place."""
 
 
 KINDS: Mapping[str, DestinationKind] = {
@@ -73,9 +73,10 @@ def known_type(name: str) -> str:
 
 
 def check(type_: str, params: Mapping[str, Any], *, endless: bool, allowed: AllowedHosts) -> None:
-    """Check the parameters of a job before it is launched, and that the service may connect to its hosts.
+    """Check the parameters of a job before its launch, and that the service may connect to its hosts.
 
-    ServiceError says what cannot be used. A host that has no address yet is accepted: the job waits for it.
+    ServiceError for a parameter or a host that cannot be used. A host without an address is accepted: the job waits
+    until the host has one.
     """
     try:
         destination(type_, "", params, endless=endless, allowed=allowed).close()
@@ -88,10 +89,10 @@ def check(type_: str, params: Mapping[str, Any], *, endless: bool, allowed: Allo
 def destination(
     type_: str, job_id: str, params: Mapping[str, Any], *, endless: bool = True, allowed: AllowedHosts = EVERYTHING
 ) -> JobDestination:
-    """Make the destination of a job, whose query has no end if `endless`.
+    """Make the destination of a job. With `endless`, the job's query has no end.
 
-    ServiceError names the parameters that are missing, or one that cannot be used; MissingExtra the missing extra;
-    HostRefused a host that is not `allowed`, which every attempt of a delivery checks again.
+    ServiceError for missing or unusable parameters, MissingExtra for a missing extra, HostRefused for a host that is
+    not `allowed`. Each attempt of a delivery checks the hosts again.
     """
     kind = KINDS[type_]
     if kind.extra is not None:
@@ -100,9 +101,9 @@ def destination(
 
 
 def handed_on(memo: Memo, before: tuple[str, Mapping[str, Any]], after: tuple[str, Mapping[str, Any]]) -> Memo:
-    """What the job that continues another one has of its memo: its partition, or the number of its next file.
+    """The members of an old job's memo for the job that continues it: the partition, or the number of the next file.
 
-    Both are named by their destination's type and parameters.
+    `before` and `after` are the types and parameters of the old and the new destination. Empty if their places differ.
     """
     kind = KINDS[after[0]]
     same = before[0] == after[0] and all(before[1].get(key) == after[1].get(key) for key in kind.place)

@@ -1,14 +1,15 @@
-"""Rows as csv in numbered files of a storage, each of which appears when it is whole.
+"""Rows as csv in numbered files of a storage. A file appears only when it is whole.
 
-A file is completed when it has its size or its age, when the job is stopped, and when the job is complete. It gets the
-number after the highest in the storage, and never replaces another file. Jobs with the same names, also those of other
-services, agree on numbers by claims: a claim of number 7 is the hidden file `.web_007.csv.claim.part`, whose content
-names the job. It exists until `web_007.csv` does. Where a storage accepts the same claim twice, only the jobs of one
-process are kept apart.
+A file is completed when it reaches its size or its age, when the job is stopped, and when the job is complete. Its
+number is the one after the highest in the storage, and it never replaces another file. Jobs with the same names of
+files, also those of other services, agree on numbers by claims. The claim of number 7 is the hidden file
+`.web_007.csv.claim.part`, which contains the ID of the job. A claim exists until its file, `web_007.csv`, does. If a
+storage accepts the same claim twice, claims separate only the jobs of one process.
 
-Before a file is completed, the job saves its number, its hash and which rows it has. If the service dies then, a file
-with that number and hash counts as completed; without one, the file is written again, with the same rows. A process
-that was suspended and completes its file much later finds it there, and changes nothing.
+Before a file is completed, the job saves the number, the hash and the rows of the file. If the service dies then, the
+next run looks for a file with that number and hash. If there is one, the file is complete; otherwise it is written
+again with the same rows. A suspended process that completes its file much later finds that file in the storage, and
+changes nothing.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ class Names:
 class _File:
     """The file being written: rows go through the packer and the counter into the sink.
 
-    Without a sink the storage has the file, and its rows are dropped. It is `finished` when all of it is in the sink.
+    Without a sink, the storage already has the file, and rows are dropped. The file is `finished` when the sink has all
+    of its bytes.
     """
 
     sink: Sink | None
@@ -160,7 +162,7 @@ class NumberedFiles(JobDestination):
         return self._names.name(self._number) + self._packing.suffix
 
     def _claimed(self) -> int:
-        """Claim a number that no file has: a prepared file keeps its number, a new one gets the next after the rest."""
+        """Claim a number that no file has: a prepared file keeps its number, a new one gets the highest plus 1."""
         number = self._number
         if not self._prepared and not (self._names.plain and number == 0):
             number = max(number, self._names.next(self._storage))
@@ -200,7 +202,7 @@ class NumberedFiles(JobDestination):
             if self._file.sink is not None:
                 with _retried():
                     self._file.sink.complete()
-            with suppress(SvcctlError):  # a claim that is left beside its file disturbs nobody
+            with suppress(SvcctlError):  # a claim that is left next to its file does no harm
                 self._storage.remove(self._names.claim(self._number))
             self._file, self._prepared = None, ()
             self._number += 1

@@ -1,4 +1,4 @@
-"""The parameters of a destination as a request gives them: checked by the table of `api/destinations`, read by key.
+"""The parameters of a destination in a request: checked by the table of `api/destinations`, and read by key.
 
 Keys that no destination knows are kept with the job and otherwise ignored.
 """
@@ -14,9 +14,9 @@ from svcctl.words import nearest
 
 
 class Params:
-    """The parameters of one job. ServiceError names those that are missing, or one that cannot be used.
+    """The parameters of one job's destination. With `endless`, the job's query has no end.
 
-    `endless` says that the job's query has no end.
+    ServiceError names all missing parameters, or the first unusable one.
     """
 
     def __init__(self, type_: str, values: Mapping[str, Any], *, endless: bool) -> None:

@@ -1,4 +1,4 @@
-"""The destinations s3 and hdfs: which storage their parameters describe, and how their files are named.
+"""The destinations s3 and hdfs: the storage that their parameters describe, and the names of their files.
 
 Both complete a file when it reaches a size in MB (`retention.size`) or an age in seconds (`retention.time`).
 """
@@ -19,11 +19,11 @@ UNLIMITED_SIZE, UNLIMITED_AGE = 1 << 62, float("inf")
 
 
 def s3(job_id: str, params: Params, allowed: AllowedHosts) -> NumberedFiles:
-    """Objects `<s3.fileName>_<nnn>.csv`, and `.gz` or `.zip`; with `multiplefile` false a single `<s3.fileName>.csv`,
-    unless that exists.
+    """Objects `<s3.fileName>_<nnn>.csv`, with `.gz` or `.zip` if packed.
 
-    `s3.fileName` is the job's ID by default. `aws.endpoint` is the URL of another S3 service. Requests are signed
-    with `aws.accesskey`, or not at all: a job never uses credentials of the machine that the service runs on.
+    With `multiplefile` false, the job writes the single object `<s3.fileName>.csv`, or a numbered one if that object
+    exists. `s3.fileName` is the job's ID by default. `aws.endpoint` is the URL of another S3 service. Requests are
+    signed with `aws.accesskey`, or not at all: a job never uses credentials of the machine that the service runs on.
     Redirects are followed to allowed hosts only.
     """
     from svcctl.storage.s3 import DEFAULT_REGION, S3, Keys, endpoint_of
@@ -57,8 +57,8 @@ def s3(job_id: str, params: Params, allowed: AllowedHosts) -> NumberedFiles:
 def hdfs(job_id: str, params: Params, allowed: AllowedHosts) -> NumberedFiles:
     """Files numbered before the extension: `/logs/web.csv` becomes `/logs/web_000.csv`, `/logs/web_001.csv`, ….
 
-    A NameNode says which DataNodes its clients connect to, and the library follows. So where hosts are limited, the
-    NameNode must be listed itself. Its checked address is used, of IPv4 if it has one, as Hadoop does.
+    A NameNode sends its clients to DataNodes, and the library follows. So where hosts are limited, the NameNode must be
+    listed itself. The service connects to an address that was checked: to IPv4 if there is one, as Hadoop does.
     """
     from svcctl.storage.hdfs import Hdfs
 

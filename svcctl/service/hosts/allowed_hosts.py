@@ -50,7 +50,7 @@ _NOT_PUBLIC = tuple(map(ip_network, ("192.0.0.0/24", "64:ff9b:1::/48", "2001::/3
 
 
 class HostRefused(Unavailable):
-    """The service may not connect to this host. It may later, when the setting was changed."""
+    """The service may not connect to this host. A changed setting may allow the host later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,9 @@ class AllowedHosts:
     def addresses(self, host: str, port: int, *, listed: bool = False) -> tuple[str, ...]:
         """The addresses of a host, all of which the service may connect to at this port.
 
-        With `listed`, the rules `*` and `public` do not count. HostRefused when a rule is missing; Unavailable when the
-        host has no address. Messages do not have the addresses: they may be secrets of an internal network.
+        With `listed`, the rules `*` and `public` do not count. HostRefused if no rule allows one of the addresses;
+        Unavailable if the host has no address. Messages omit the addresses, which may be secrets of an internal
+        network.
         """
         name = _normal(host)
         try:
@@ -174,7 +175,7 @@ def _inner(address: Address) -> IPv4Address | None:
 
 
 def _is_own(address: Address) -> bool:
-    """Whether an address is of this machine: the system then sends from the same address. Nothing is sent."""
+    """Whether an address is of this machine: then it is also the source address on the way to it. Sends nothing."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect((str(address), 9))

@@ -2,8 +2,8 @@
 
 The client library resolves names and connects by itself, without a filter. The hosts of `bootstrap.servers` are checked
 first, and the library gets their addresses where it needs no names. The brokers that the cluster advertises are checked
-when they are first listed, which is before anything is sent to them; one that appears later, within a second. A broker
-whose name changes its address between check and connection is not noticed.
+when they are first listed, before anything is sent to them. A broker that appears later is checked within a second. A
+broker whose name changes its address between check and connection is not noticed.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ class Brokers:
     def __init__(self, allowed: AllowedHosts) -> None:
         self._allowed = allowed
         self._names: dict[str, str] = {}
-        """The broker as the job names it, by its address and port."""
+        """The job's names of brokers, by their address and port."""
         self._checked: set[tuple[str, int]] = set()
         self._refused: HostRefused | None = None
 
     def bootstrap(self, servers: str, settings: Mapping[str, str]) -> str:
-        """The servers of a list as the library gets them. HostRefused when one of them is not allowed; Unavailable when
-        one has no address; ServiceError when the list cannot be read.
+        """Check a list of servers, and return it for the library, with addresses where the library needs no names.
+
+        HostRefused if a server is not allowed, Unavailable if a server has no address, ServiceError if the list cannot
+        be read.
         """
         if self._allowed.unlimited:
             return servers
@@ -56,12 +58,13 @@ class Brokers:
         return {"statistics.interval.ms": WATCH_MILLISECONDS, "stats_cb": self._watch}
 
     def name(self, broker: str) -> str:
-        """The broker of a library's message as the job names it."""
+        """The job's name of a broker in a message of the library."""
         return self._names.get(broker, broker)
 
     def check(self, brokers: Iterable[tuple[str, int]]) -> None:
-        """HostRefused when a broker that the cluster advertises is not allowed. One without an address does not matter,
-        since the library cannot connect to it either.
+        """HostRefused when a broker that the cluster advertises is not allowed.
+
+        A broker without an address is skipped, since the library cannot connect to it either.
         """
         for host, port in () if self._allowed.unlimited else brokers:
             try:

@@ -1,9 +1,9 @@
 """A proxy within the service that connects to allowed hosts only, for libraries that follow redirects.
 
-It checks each connection and connects to an address that it has checked. So neither a redirect nor a name that changes
-its address leads a library elsewhere. It listens on a port of the loopback interface. Other users of the machine reach
-nothing through it that they cannot reach by themselves, so it has no password, which libraries do not send after a
-redirect.
+The proxy checks each connection, and connects to an address that it has checked. So neither a redirect nor a name that
+changes its address leads a library elsewhere. The proxy listens on a port of the loopback interface. It has no
+password, because libraries do not send one after a redirect, and because other users of the machine reach nothing
+through the proxy that they cannot reach by themselves.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_HEAD_BYTES = 1 << 16
 PIECE_BYTES = 1 << 17
 CONNECT_SECONDS = 5.0
 SEND_SECONDS = 60.0
-"""How long either side may take to read what is sent to it, or to send its head."""
+"""How long either side may take to read the bytes sent to it, or to send its head."""
 CONNECTED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 REFUSED = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 

@@ -57,7 +57,7 @@ LEFT = 499
 
 
 def routes(*, stops: bool) -> list[Route]:
-    """The routes of the service; `stops` adds that of a service that a request may stop."""
+    """The routes of the service; `stops` adds the route that stops the service."""
     return [
         signed("POST", "/search/query", _query),
         signed("GET", "/search/jobs", _list_jobs),
@@ -100,8 +100,8 @@ def delivering(service: Service) -> Deliver:
 
 
 def settle(service: Service, jobs: Jobs) -> None:
-    """End the jobs and answers of domains that can no longer be accessed, and resume the jobs of those that can. End
-    the answers of API keys that were deleted or have expired."""
+    """End the jobs and answers of domains that can no longer be accessed, and resume the jobs of other domains. End the
+    answers of API keys that were deleted or have expired."""
     ended = {
         key: CredentialsError("the API key of this request is not valid any more", code=CREDENTIALS)
         for key in service.turns.api_keys()
@@ -148,7 +148,7 @@ async def _query(request: Request) -> Response:
 
 
 def _planned(service: Service, temporary: Engines | None, asked: AskedQuery) -> tuple[Steps, Step | None]:
-    """The steps of a query, and the first one if it is due. `temporary` has the temporary table that it reads."""
+    """The steps of a query, and the first step if it is due. `temporary` has the query's temporary table, if any."""
     steps = Steps(
         temporary or service.engines,
         asked,
@@ -217,7 +217,7 @@ def _jobs(request: Request) -> Jobs:
 
 
 def _status(request: Request) -> Response:
-    """Describe the service; while it cannot reach its state or its tables, with the reasons."""
+    """Describe the service, with the reasons if its state or its tables cannot be reached."""
     service: Service = request.app.state.service
     problems, tables, expiring = [], [], []
     try:
@@ -255,7 +255,7 @@ def _status(request: Request) -> Response:
 
 
 def _confirm_loss(request: Request) -> Response:
-    """Confirm that events were lost, and return what was lost: nothing reports it any more."""
+    """Confirm that events were lost, so that the loss is no longer reported; return the loss."""
     service: Service = request.app.state.service
     account: Account = request.state.account
     if not account.operates:
@@ -265,7 +265,7 @@ def _confirm_loss(request: Request) -> Response:
 
 
 async def _stop(request: Request) -> Response:
-    """End the process. Only its owner can connect to its Unix socket, so no other connection may ask for it."""
+    """Stop the service. Only its owner can use its Unix socket, so a request over another connection is refused."""
     service: Service = request.app.state.service
     account: Account = request.state.account
     if request.client is not None or not account.operates:

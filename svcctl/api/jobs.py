@@ -1,4 +1,4 @@
-"""Jobs over several requests: launch one and read it back, wait for a state, and restart one.
+"""Operations on jobs that need several requests: launch and read back, wait for a state, and restart.
 
 A single operation of the service is a method of the client.
 """
@@ -20,7 +20,7 @@ POLL_SECONDS = 0.5
 
 
 def launch(client: Client, request: QueryRequest, note: Callable[[str], None]) -> Job:
-    """Launch a query as a job and read the job back; if it cannot be read, note why and return only its ID."""
+    """Launch a query as a job and return the job. If the job cannot be read, note the reason and return only its ID."""
     job_id = client.launch(request)
     try:
         return client.job(job_id)
@@ -39,9 +39,9 @@ def wait_for(
 ) -> Job:
     """Wait until a job is in a wanted state and without errors, and return it.
 
-    `deadline` is a reading of time.monotonic. With a deadline, a service that does not answer is asked again;
+    `deadline` is a reading of time.monotonic. With a deadline, requests without an answer are repeated until then;
     Unavailable when the deadline has passed. Conflict or ServiceError as soon as the job cannot reach a wanted state by
-    itself. `seen` gets the job before each pause, and may raise.
+    itself. `seen` gets the job before each pause, and may raise an error.
     """
     while True:
         state = f"unknown, not {' or '.join(sorted(states))}"
@@ -122,7 +122,10 @@ def restart(client: Client, job_id: str, note: Callable[[str], None]) -> Changed
             job = client.stop_job(job_id)
         except Conflict:
             job = client.job(job_id)
-            if job.status not in (JobStatus.STOPPED, JobStatus.COMPLETED):  # it has not stopped by itself meanwhile
+            if job.status not in (
+                JobStatus.STOPPED,
+                JobStatus.COMPLETED,
+            ):  # the job has not stopped by itself meanwhile
                 raise
     if job.status == JobStatus.COMPLETED:
         return Changed(job, f"job {job_id} is COMPLETED")

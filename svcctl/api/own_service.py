@@ -49,7 +49,8 @@ class ReadingJob:
 
 @dataclass(frozen=True, slots=True)
 class TableExtent(StoredTable):
-    """A table and how much it holds: the dates of its first and last event in epoch milliseconds, its size in bytes.
+    """A table with its content: the number of events, the dates of the first and last event in epoch milliseconds, and
+    the size in bytes.
 
     `jobs` and `queries` read the table: the service lists them for an administrator who asks about a single table.
     """
@@ -83,11 +84,12 @@ class TableExtent(StoredTable):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The state of the service. `address` is host and port if it listens on TCP too; `started` is epoch milliseconds.
+    """The state of the service. `address` is host and port if it listens on TCP too. `started` is epoch milliseconds.
 
-    `uses` names its shared folder, shared state and engine, if it has them, and `problems` are the reasons why it
-    cannot work at present; `foreground` says whether its log goes to stderr. `lost` says which events it has lost,
-    until somebody confirms that. `expiring` has the names of the keys that expire soon, with the epoch milliseconds.
+    `uses` names the shared folder, shared state and engine of the service, if it has them. `problems` are the reasons
+    why the service cannot work at present. `foreground` says whether its log goes to stderr. `lost` describes lost
+    events until somebody confirms the loss. `expiring` has the names of the keys that expire soon, each with its expiry
+    in epoch milliseconds.
     """
 
     version: str
@@ -119,7 +121,7 @@ def status(client: Client) -> Status:
 
 
 def confirm_loss(client: Client) -> str | None:
-    """Confirm that events were lost, so that nothing reports it any more; returns which, None if none were."""
+    """Confirm that events were lost, so that the loss is no longer reported. Returns its description, if any."""
     return _lost(record(client.call("POST", "/service/confirm-loss")))
 
 
@@ -134,7 +136,7 @@ def _jobs(source: Mapping[str, Any]) -> tuple[ReadingJob, ...]:
 
 
 def tables(client: Client) -> list[TableExtent]:
-    """Every table and how much it holds. NotFound when the service is not svcctl's own."""
+    """All tables with their content. NotFound when the service is not svcctl's own."""
     payload = client.call("GET", "/service/tables")
     if not isinstance(payload, list):
         raise NotFound("the service does not list its tables")
@@ -156,17 +158,17 @@ def table_names(client: Client) -> Collection[str] | None:
 
 
 def table(client: Client, name: str) -> TableExtent:
-    """One table, how much it holds and who reads it. NotFound also when the service is not svcctl's own."""
+    """One table with its content and readers. NotFound also when the service is not svcctl's own."""
     return TableExtent.from_json(record(client.call("GET", f"/service/tables/{segment(name)}")))
 
 
 def drop(client: Client, name: str) -> TableExtent:
-    """Drop a table; returns what it held."""
+    """Drop a table; returns its last content."""
     return TableExtent.from_json(record(client.call("DELETE", f"/service/tables/{segment(name)}")))
 
 
 def trim(client: Client, name: str, before: int) -> tuple[int, TableExtent]:
-    """Remove a table's events before a date in epoch milliseconds; returns their number and the table that is left."""
+    """Remove a table's events before a date in epoch milliseconds; returns their number and the remaining table."""
     body = json.dumps({"before": before}).encode()
     answer = record(client.call("POST", f"/service/tables/{segment(name)}/trim", body))
     return int(answer["removed"]), TableExtent.from_json(answer)
@@ -192,7 +194,10 @@ def available(client: Client, domain: str) -> Mapping[str, Collection[str]] | No
 
 @dataclass(frozen=True, slots=True)
 class DomainCheck:
-    """The key of a new domain that the service refuses, why, and what to do; no key if the domain can be created."""
+    """The first field (`key`) of a new domain that the service refuses, with the reason and a hint.
+
+    The key is None if the domain can be created.
+    """
 
     key: str | None
     message: str = ""
@@ -200,7 +205,7 @@ class DomainCheck:
 
 
 def check_domain(client: Client, domain: Domain) -> DomainCheck | None:
-    """Whether a domain can be created; nothing is. None if the service does not say."""
+    """Check whether a domain can be created, without creating it. None if the service does not have this check."""
     answer = _optional_answer(client, "POST", "/service/domain/check", json.dumps(domain.to_json()).encode())
     if not isinstance(answer, Mapping) or "key" not in answer:
         return None
@@ -208,7 +213,7 @@ def check_domain(client: Client, domain: Domain) -> DomainCheck | None:
 
 
 def _optional_answer(client: Client, method: str, path: str, body: bytes = b"") -> Any:
-    """The answer to a request that changes nothing; None from a service that does not have it."""
+    """The answer to a request that changes nothing; None from a service that does not have the operation."""
     try:
         return client.call(method, path, body, repeatable=True)
     except ServiceError:
@@ -227,10 +232,10 @@ def load(
     load_id: str | None = None,
     attempt: str = "",
 ) -> Loaded | None:
-    """Load files of the service's machine into a table; `files` are their paths, and their names in messages.
+    """Load files of the service's machine into a table; `files` are pairs of a path and a name for messages.
 
-    None when the table already has a load with this `load_id`. With an ID, a load whose answer was lost is sent again.
-    `attempt` is the name by which `load_ended` finds this load.
+    None when the table already has a load with this `load_id`. With an ID, a request whose answer was lost is sent
+    again. `attempt` is the name by which `load_ended` finds this load.
     """
     body = {
         "files": [{"path": path, "name": name} for path, name in files],
@@ -253,8 +258,9 @@ def temporary_table(
 ) -> Iterator[tuple[str, Loaded]]:
     """Load files of the service's machine into a table `file` that exists during the block, for this client alone.
 
-    Returns the ID that requests for queries have, and what was loaded. `files` are paths, and their names in messages.
-    The service checks the `query` before it reads the files. If they have no events, the table has `empty_columns`.
+    Yields the ID of the table, for requests with queries, and the result of the load. `files` are pairs of a path and a
+    name for messages. The service checks the `query` before it reads the files. If the files have no events, the table
+    has `empty_columns`.
     """
     body = {
         "files": [{"path": path, "name": name} for path, name in files],
@@ -275,7 +281,7 @@ def temporary_table(
 
 
 def _first_line(body: Iterator[bytes]) -> bytes:
-    """The first line of an answer, or all of it. Unavailable if it ends before that."""
+    """The first line of an answer, or the whole answer if it has no line end. Unavailable if the answer is cut off."""
     line = b""
     try:
         while b"\n" not in line and (block := next(body, None)) is not None:
@@ -295,7 +301,7 @@ def _object(line: bytes) -> Any:
 
 
 def load_ended(client: Client, attempt: str) -> tuple[bool, Loaded | None]:
-    """Whether an abandoned load has ended, and what it stored. NotFound when the service does not know the attempt."""
+    """Whether an abandoned load has ended, and its result, if it stored events. NotFound for an unknown attempt."""
     answer = record(client.call("GET", f"/service/load/{segment(attempt)}"))
     loaded = answer.get("loaded")
     stored = None if not isinstance(loaded, dict) or "alreadyLoaded" in loaded else Loaded.from_json(loaded)
@@ -305,16 +311,16 @@ def load_ended(client: Client, attempt: str) -> tuple[bool, Loaded | None]:
 def verify(
     client: Client, job_id: str, *, since: int | None = None, keep: bool = False
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Check whether a job's destination has the rows that the job delivered; yields what the service finds.
+    """Check whether a job's destination has the rows that the job delivered.
 
-    That is `progress`, `finding` or `result`, with the members that the service sent. A job that continues others is
-    checked together with them: there is a result for each, and the last one is that of the job. Without it the job is
-    not verified, and an error is raised. `since` is in epoch milliseconds: rows dated before it may be gone, and with
-    `keep` the service remembers that.
+    Yields pairs of `progress`, `finding` or `result` and the members that the service sent with it. A job that
+    continues other jobs is checked together with them: each has a result, and the last result is that of the job
+    itself. `since` is in epoch milliseconds: rows with an earlier date may be gone. With `keep`, the service remembers
+    this date for later checks.
 
-    UsageError for a destination that cannot be verified, Conflict while other checks run, CredentialsError or
-    Unavailable if the destination refuses the job's credentials or cannot be read, Unavailable also if the answer is
-    cut off. ServiceError from a service that is not svcctl's own.
+    UsageError for a destination that cannot be verified. Conflict while other checks run. CredentialsError if the
+    destination refuses the job's credentials. Unavailable if the destination cannot be read, or if the check ends
+    without the result of the job. ServiceError from a service that is not svcctl's own.
     """
     parameters = "&".join([f"from={since}"] * (since is not None) + ["keep=true"] * keep)
     path = f"/service/jobs/{segment(job_id)}/verify" + f"?{parameters}" * bool(parameters)
@@ -337,7 +343,7 @@ def verify(
 
 
 def _unverified(response: RawResponse) -> SvcctlError:
-    """The error of an answer that is not a check."""
+    """The error for an answer that has no check."""
     start = bytearray()
     for block in response.body:
         start += block
@@ -357,7 +363,7 @@ def _unverified(response: RawResponse) -> SvcctlError:
 
 
 def _lines(body: Iterator[bytes]) -> Iterator[bytes]:
-    """The lines of a body that are not empty; an incomplete one at the end is left out."""
+    """The lines of a body, without empty lines and an incomplete line at the end."""
     rest = b""
     for block in body:
         *lines, rest = (rest + block).split(b"\n")
@@ -374,7 +380,7 @@ def _members(line: bytes) -> tuple[str, Mapping[str, Any]]:
 
 
 def _check_failed(error: Mapping[str, Any]) -> SvcctlError:
-    """The error that ends a check. The credentials are those of the destination, and not those of the client."""
+    """The error that ends a check. Refused credentials are those of the destination, not those of the client."""
     status, message, reason = error.get("status"), str(error.get("message")), str(error.get("reason") or "failed")
     if status in (401, 403):
         hint = "the service delivers with the credentials that the job was launched with"

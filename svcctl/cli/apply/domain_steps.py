@@ -40,7 +40,7 @@ class Domains(Noun):
             first = desired.setdefault(_short(entry.name), entry)
             if first is not entry:
                 raise entry.document.error(
-                    f"domain '{entry.name}' is '{first.name}' in {first.document.place('name')}", "name"
+                    f"domain '{entry.name}' is the same as '{first.name}' in {first.document.place('name')}", "name"
                 )
         actual = {_short(domain.name): domain for domain in self.client.domains()}
         steps = plan(desired, actual, differ, lambda existing: prune is not None)
@@ -84,7 +84,7 @@ class Domains(Noun):
 
 
 def differ(wanted: WrittenDomain, existing: Domain | None) -> list[FieldDifference]:
-    """The differences between a domain in a file and the one of the service, which is None if it does not exist."""
+    """The differences between a domain in a file and the existing domain, which is None if the service has none."""
     before = {} if existing is None else exported(existing)
     after = {key: value for key in KEYS[1:] if (value := getattr(wanted, key)) is not None}
     changed = [key for key, value in after.items() if value != before.get(key)]

@@ -1,13 +1,13 @@
 """The steps of `job apply`: jobs in files, compared with those of the service.
 
-A service shows the query and the type of a job, and not its parameters. So a job is launched with a name that ends in a
-hash of its definition, as nightly-auth.3f2a9c1b, and another hash means another definition.
+A service shows the query and the destination's type of a job, but not the parameters. So a job is launched with a name
+that ends in a hash of its definition, as nightly-auth.3f2a9c1b. Another hash means another definition.
 
-A job that changes is continued: svcctl's own service launches the new job and stops the old one in one transaction.
-Another service is asked to stop the old one, and to launch the new one from its lastDatetime. The old one is removed
-when the new one runs; if that fails at once, the old one runs again. An interruption leaves the old job, the new one,
-or both. The next `apply` continues from the job that is left, and from the new one if both are left, even if its
-definition is no longer the desired one.
+A changed job is continued: svcctl's own service launches the new job and stops the old job in one transaction. Another
+service first stops the old job, then launches the new job from the lastDatetime of the old one. The old job is removed
+when the new job runs; if the new job fails at once, the old job runs again. An interruption leaves the old job, the new
+job, or both. The next `apply` continues from the remaining job, or from the new job if both remain, even if the files
+have changed since.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ JobStep = PlanStep[WrittenJob, Sequence[Job]]
 
 
 class DomainJobs(Noun):
-    """The jobs of a domain. Several jobs of the service can share a name; a step has all of them.
+    """The jobs of a domain. Several jobs of the service can share a name; a step has all jobs of its name.
 
     `relaunch` names the jobs that are launched again although their definition is the same.
     """
@@ -82,7 +82,7 @@ class DomainJobs(Noun):
         return plan(desired, actual, self._differ, lambda jobs: prune and any(map(_is_applied, jobs)))
 
     def _unchanged(self, wanted: WrittenJob, existing: Sequence[Job] | None) -> Job | None:
-        """The job that already has the definition in the file; None without one, or if it is to be launched again."""
+        """The job that already has the definition in the file; None without such a job, or if `relaunch` names it."""
         same = [job for job in current(existing or ()) if _hash(job) in wanted.hashes]
         return None if wanted.name in self.relaunch else _latest(same)
 
@@ -170,14 +170,14 @@ class DomainJobs(Noun):
                 self.client.remove_job(job.id)
 
     def _launched(self, wanted: WrittenJob, job_id: str) -> Job:
-        """The job that was just launched. If the service named it otherwise, it is removed, with a ServiceError."""
+        """Return the job that was just launched. If the service gave it another name, remove it: ServiceError."""
         job = self.client.job(job_id)
         if job.friendly_name == wanted.full_name:
             return job
         self.client.remove_job(job_id)
         raise ServiceError(
-            f"this service names the job '{job.friendly_name}', not '{wanted.full_name}' as was asked",
-            hint="svcctl cannot apply jobs that it does not find again by their names; the new job was removed",
+            f"this service names the job '{job.friendly_name}', not '{wanted.full_name}' as requested",
+            hint="svcctl finds applied jobs by their names, so it cannot apply jobs here; the new job was removed",
         )
 
     def _replaced(self, wanted: WrittenJob, old: Job) -> Job:
@@ -195,10 +195,10 @@ class DomainJobs(Noun):
         except ServiceError:
             if ran and self.client.job(old.id).status == JobStatus.STOPPED:
                 self.client.start_job(old.id)
-            self.note(f"the job '{wanted.name}' that was there {'runs again' if ran else 'is kept'}")
+            self.note(f"the old job '{wanted.name}' {'runs again' if ran else 'is kept'}")
             raise
         if failure is not None:
-            explanation = "it has read events, so the one that it continues stays stopped"
+            explanation = "the new job has read events, so the old one stays stopped"
             raise ServiceError(failure, hint=f"{explanation}: correct the file, and apply it again")
         return job
 
@@ -235,7 +235,7 @@ def definitions(wanted: WrittenJob, old: Job) -> list[FieldDifference]:
         differ.append(FieldDifference("destination", old.type, wanted.place))
     before = _hash(old)
     if before in wanted.hashes:
-        return [FieldDifference("launched", old.id, "again, with the secrets of now")]
+        return [FieldDifference("launched", old.id, "again, with the present secrets")]
     return differ or [FieldDifference("definition", before or "unknown", f"{wanted.hash} (end or parameters differ)")]
 
 
@@ -274,7 +274,7 @@ def _date(ms: int | None) -> str | None:
 
 
 def _hash(job: Job) -> str | None:
-    """The hash of a job's definition: from its name, else computed from what svcctl's own service shows, else None."""
+    """The hash of a job's definition: from its name, or computed for svcctl's own service; None if unknown."""
     named, end = split_name(job.friendly_name or "")[1], job.extra.get("to")
     if named is None and "params" in job.extra:
         return hash_of(job.query or "", end and end / 1000, job.type or "", job.extra["params"])
@@ -287,7 +287,7 @@ def _is_applied(job: Job) -> bool:
 
 
 def _is_in(job: Job, state: str) -> bool:
-    """Whether a job needs no start or stop for a state; a completed one has nothing left to do."""
+    """Whether a job needs no start or stop to be in a state; a completed job never needs one."""
     return job.status == JobStatus.COMPLETED or (job.status == JobStatus.STOPPED) == (state == STOPPED)
 
 

@@ -100,7 +100,7 @@ def differ(written: WrittenRole, existing: Role | None) -> list[FieldDifference]
         everything = (EVERYTHING,)
         wanted = replace(wanted, policies=everything, applications=everything, resource_ids={EVERYTHING: ()})
     changed = differences(existing or Role(), wanted)
-    if existing is UNREADABLE:  # it may have to be created
+    if existing is UNREADABLE:  # the role may have to be created
         changed = changed or [FieldDifference("name", None, written.role.name)]
         return [replace(difference, before="unknown") for difference in changed]
     return changed
@@ -117,6 +117,6 @@ def differences(current: Role, wanted: Role) -> list[FieldDifference]:
 
 
 def grants(written: WrittenRole, domain: str, action: Action) -> list[str]:
-    """A warning about all that a role grants without a limit; an empty list for a role that has limits."""
+    """A warning about unlimited grants of a role; an empty list for a role without unlimited grants."""
     granted = written.grants_all(update=action is not Action.CREATE)
     return [f"{written.label} grants {granted} of {domain}, including future ones."] if granted else []

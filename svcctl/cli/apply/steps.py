@@ -40,7 +40,7 @@ class Noun(ABC):
 
     @abstractmethod
     def make(self, step: Any) -> str:
-        """Make a step; returns what was done, as `created`."""
+        """Make a step; returns its outcome as a participle, such as `created`."""
 
 
 def carry_out(svc: Context, noun: Noun, steps: Sequence[PlanStep[Any, Any]], options: ApplyOptions) -> None:

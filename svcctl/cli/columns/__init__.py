@@ -11,7 +11,7 @@ LISTS = {
     "profile list": ("profile", "PROFILES"),
     "tables": ("tables", "TABLES"),
 }
-"""The module here and the listing of each command that takes --columns and --sort for its list."""
+"""The module and the listing of each command that prints a list with --columns and --sort."""
 
 
 def column_names(command: str) -> tuple[str, ...]:

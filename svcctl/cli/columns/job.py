@@ -58,7 +58,7 @@ JOB = replace(
     moments=frozenset(("from", "to", "launched", "failingSince", "lastDelivered", "verified", "keptFrom")),
     whole=True,
 )
-"""A job with all that the service returned about it."""
+"""A job with all fields that the service returned."""
 WATCHED = Listing[Watched](
     (_ID, _STATUS, _IS_FAILING, _SENT, _RATE, _LAG_FIELD, _ERROR, _TYPE, _NAME, _GENERATED),
     people=(

@@ -47,12 +47,11 @@ from svcctl.terminal.records import Listing
 from svcctl.terminal.selection import NO_SELECTION, Selection, selection_of
 from svcctl.words import DESTINATION_TYPES, counted
 
-_HELP = "Job IDs, the beginning of one is enough, or friendly names"
+_HELP = "Friendly names, job IDs or their beginnings"
 _IDS = typer.Argument(metavar="ID…", help=f"{_HELP}; - reads them from standard input.")
 _CHANGED = typer.Argument(
     metavar="ID…",
-    help=f"Job IDs, of which {MIN_ID_CHARS} characters are enough, or friendly names; "
-    "- reads them from standard input.",
+    help=f"Friendly names, job IDs or their first {MIN_ID_CHARS} characters or more; - reads them from standard input.",
 )
 IdsArg = Annotated[list[str], _IDS, Completes("jobs")]
 ChangedIdsArg = Annotated[list[str], _CHANGED, Completes("jobs")]
@@ -80,7 +79,7 @@ WaitOpt = Annotated[float | None, length_option("--max-time", "Give up after 30s
 KeepWaitingOpt = Annotated[
     bool, typer.Option("--keep-waiting", help="Keep waiting while a job is FAILING: it may recover.")
 ]
-IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if it is already so.")]
+IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if a job is already in this state.")]
 IfThereOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if there is no such job.")]
 WatchOpt = Annotated[float | None, length_option("--max-time", "Stop after 30s, 5m, ….")]
 IntervalOpt = Annotated[
@@ -93,12 +92,14 @@ ExportedIdsArg = Annotated[
 RelaunchOpt = Annotated[
     list[str] | None,
     typer.Option(
-        "--relaunch", metavar="NAME", help="Continue this job with a new one even if only a secret differs; repeat."
+        "--relaunch",
+        metavar="NAME",
+        help="Continue this job with a new one even if only a secret differs; repeat for more.",
     ),
     Completes("jobs"),
 ]
 PruneOpt = Annotated[
-    bool, typer.Option("--prune", help="Remove jobs that were applied from files and that no file has.")
+    bool, typer.Option("--prune", help="Remove jobs that were applied from files and are in none now.")
 ]
 
 VerifiedIdsArg = Annotated[
@@ -112,7 +113,7 @@ AllOpt = Annotated[
 OldestOpt = Annotated[
     Any, start_option(start="Rows with an earlier date may be gone"), Completes(words=words.start_dates)
 ]
-KeepOpt = Annotated[bool, typer.Option("--keep", help="Keep --from: later checks miss no rows before it, either.")]
+KeepOpt = Annotated[bool, typer.Option("--keep", help="Keep --from for later checks, too.")]
 FiguresOpt = Annotated[
     Path | None,
     typer.Option("--metrics", metavar="FILE", help="Write the results for Prometheus' textfile collector."),
@@ -145,9 +146,9 @@ def list_(
 ) -> None:
     """List jobs
 
-    A table has the beginning of each ID, which every command takes, and jobs with an error first; on a terminal the
-    error is below its job. FAILING is a running job with an error. The lag is the time since lastDatetime, up to which
-    the job has read events.
+    A table has the beginning of each ID, which every command accepts, and jobs with an error first. On a terminal, an
+    error is below its job. FAILING is a running job with an error. The lag is the time since lastDatetime, the date up
+    to which the job has read events.
 
     Programs get whole IDs and the fields of the interface; a FAILING job has 'status' RUNNING and 'failing' true.
 
@@ -187,14 +188,14 @@ def show(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None, columns: Col
 
     FAILING is a running job with an error. Programs get 'status' RUNNING and 'failing' true.
 
-    In json one job that is named is an object, and several are a list.
+    In json, one named job is an object, and several are a list.
 
-    svcctl's own service says with which range and parameters a job was launched, and when, since when it fails
-    (failingSince), when it last delivered, up to which date 'job verify' has verified it without a gap, and which
-    process runs it (host/process ID).
+    svcctl's own service also returns the range, the parameters and the date of the launch, the date since
+    which the job has failed (failingSince), the date of the last delivery, the date up to which 'job verify' has
+    verified the job without a gap, and the process that runs it (host/process ID).
 
-    Another service returns neither the range that a job was launched with nor the parameters of its destination, and
-    none returns secrets, so keep the command or the file that launches it.
+    Other services return neither the range of a job nor the parameters of its destination, and no service returns
+    secrets. So keep the command or the file that launches the job.
     """
     svc: Context = ctx.obj
     single = len(ids) == 1 and ids != [text.STDIN]
@@ -213,7 +214,7 @@ def stop(ctx: typer.Context, ids: RunningIdsArg, if_needed: IfNeededOpt = False,
 
 @_app.command()
 def start(ctx: typer.Context, ids: StoppedIdsArg, if_needed: IfNeededOpt = False, format: FormatOpt = None) -> None:
-    """Resume stopped jobs where they stopped; completed ones are left as they are"""
+    """Resume stopped jobs where they stopped; completed jobs stay unchanged"""
     svc: Context = ctx.obj
     chosen = _chosen(svc, ids, changes=True)
     _change(svc, chosen, _to(svc, svc.client.start_job, JobStatus.RUNNING, if_needed), "started", format)
@@ -223,7 +224,7 @@ def start(ctx: typer.Context, ids: StoppedIdsArg, if_needed: IfNeededOpt = False
 def restart_(ctx: typer.Context, ids: ChangedIdsArg, format: FormatOpt = None) -> None:
     """Stop jobs and start them again where they stopped
 
-    Prints the error that a job had. Stopped jobs are started, and completed ones are left as they are.
+    Prints the error that a job had. Stopped jobs are started, and completed jobs stay unchanged.
 
     \b
     svcctl job list --failing --ids | svcctl job restart -
@@ -255,8 +256,8 @@ def rm(
 def export(ctx: typer.Context, ids: ExportedIdsArg = None) -> None:
     """Print jobs as a file for 'svcctl job apply'
 
-    'from' is where the job has read to, for a job that is launched anew. Add the secrets of destinations, which no
-    service returns; another service than svcctl's own returns neither their other parameters nor 'to'.
+    'from' is the date up to which a job has read, so a new launch continues there. Add the secrets of destinations,
+    which no service returns. Services other than svcctl's own return neither the other parameters nor 'to'.
 
     \b
     svcctl job export > jobs.yaml
@@ -287,7 +288,7 @@ def apply_(ctx: typer.Context, options: ApplyOptions, relaunch: RelaunchOpt = No
       name: nightly-auth                 required; commands take it
       query: from auth.all               required
       from: 1ad                          required, for the first launch
-      to: 2027-01-01                     if the job shall end
+      to: 2027-01-01                     if the job should end
       time_zone: Europe/Berlin           of from and to; UTC without it
       destination:                       required; see 'svcctl help destinations'
         type: Kafka
@@ -425,15 +426,15 @@ def watch(
 ) -> None:
     """Show status, events, rate, lag and errors of jobs, live
 
-    Prints a live table on a terminal, with failing jobs first, until q or Ctrl-C. Elsewhere prints
-    one row per job and interval, with the time of each and the lag in seconds. The rate is in events per second, of
-    eventsSent; of eventGenerated where a service says only at the end how many it sent.
+    On a terminal, prints a live table until q or Ctrl-C, with failing jobs first. Elsewhere, prints one row per job and
+    interval, with the time of the row and the lag in seconds. The rate is that of eventsSent in events per second, or
+    that of eventGenerated if the service sends eventsSent only for a completed job.
     """
     svc: Context = ctx.obj
     output_format = svc.format(format, lists=True)
 
     def read() -> tuple[Job, ...]:
-        return svc.client.jobs()  # the client is made here, so that the screen shows what it waits for
+        return svc.client.jobs()  # the client is made here, so that the screen shows the wait
 
     seen = looks(read, job_ids.read(ids or []), interval=interval, seconds=max_time, clock=svc.clock)
     svc.output.watch(WATCHED, seen, output_format)
@@ -460,7 +461,7 @@ def _oldest(svc: Context, typed: Any) -> int:
 
 
 def _delivering(svc: Context) -> Chosen:
-    """All jobs that deliver something; says how many others there are."""
+    """All jobs that deliver something; a note has the number of the others."""
     jobs = svc.client.jobs()
     idle = [job for job in jobs if (job.type or "").lower() == "donothing"]
     if idle:
@@ -490,7 +491,7 @@ def _print_each(
     *,
     single: bool = False,
 ) -> None:
-    """Print what `act` returns for each job; a job that fails is reported, and the next one follows."""
+    """Call `act` for each job and print the jobs that it returns; an error is reported, and the next job follows."""
     output_format = svc.format(format, lists=True)
 
     def acted(job_id: str) -> Watched:
@@ -502,7 +503,7 @@ def _print_each(
 
 
 def _hinted(chosen: Chosen, act: Callable[[str], Job], job_id: str) -> Job:
-    """What `act` returns for a job; NotFound has a hint."""
+    """Call `act` for a job, with a hint if there is no such job."""
     with _hinting(chosen, job_id):
         return act(job_id)
 
@@ -519,7 +520,7 @@ def _hinting(chosen: Chosen, job_id: str) -> Iterator[None]:
 
 
 def _to(svc: Context, change: Callable[[str], Job], wanted: JobStatus, if_needed: bool) -> Change:
-    """The change that starts or stops a job; a completed job is left as it is."""
+    """The change that starts or stops a job; a completed job stays unchanged."""
 
     def act(job_id: str) -> Changed:
         changed = change_job(change, svc.client, job_id, wanted, if_needed=if_needed)
@@ -531,7 +532,7 @@ def _to(svc: Context, change: Callable[[str], Job], wanted: JobStatus, if_needed
 
 
 def _change(svc: Context, chosen: Chosen, change: Change, changed: str, format: str | None) -> None:
-    """Change jobs; says which jobs were left as they were, and how many are `changed`."""
+    """Change jobs. Notes name the unchanged jobs, and the number of jobs that were `changed`, such as `stopped`."""
     ids = []
 
     def act(job_id: str) -> Job:

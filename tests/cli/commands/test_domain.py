@@ -332,7 +332,10 @@ def test_domains_are_pruned_only_if_there_are_no_more_than_the_user_says(reselle
         ("name: acme\nplan: basic\nvolume: 1e400\n", "line 3: volume must be 0 or more, not 1e400"),
         ("name: acme\nplan: basic\nstate: off\n", "line 3: state 'off' is not one of enabled, disabled"),
         ("name: acme\nplan: basic\nstate: on it\n", "line 3: state 'on it' is not one of enabled, disabled"),
-        ("- {name: acme, plan: basic}\n- {name: acme@demo, plan: basic}\n", "line 2: domain 'acme@demo' is 'acme' in"),
+        (
+            "- {name: acme, plan: basic}\n- {name: acme@demo, plan: basic}\n",
+            "line 2: domain 'acme@demo' is the same as 'acme' in",
+        ),
     ],
 )
 def test_an_error_in_a_file_of_domains_names_its_place_before_anything_is_sent(

@@ -167,7 +167,7 @@ class Recogniser:
         elif file.kind.name == "fields" and {"date", "time"} <= {*fields}:
             time, clock = "date", "time"
         else:
-            time, clock = _found(file, columns, profiles, is_named=self.options.format is not None), None
+            time, clock = _time_column(file, columns, profiles, is_named=self.options.format is not None), None
             _check_clocks(file, time, profiles)
         if time in profiles:
             _check_times(file, profiles[time], times)
@@ -325,7 +325,7 @@ def _check_lists(file: KnownFile, columns: Columns) -> None:
         )
 
 
-def _found(file: KnownFile, columns: Columns, profiles: Mapping[str, _Profile], *, is_named: bool) -> str:
+def _time_column(file: KnownFile, columns: Columns, profiles: Mapping[str, _Profile], *, is_named: bool) -> str:
     """The column of the event's time among those that are not inside objects, or else among those nearest the top.
 
     `is_named` says that the user named the format. Raises UsageError if it is not clear.

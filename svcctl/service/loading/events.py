@@ -1,7 +1,7 @@
-"""The SQL that makes events of the rows of a file.
+"""The SQL that turns the rows of a file into events.
 
-Beside the columns of the events, a row has the number of its line, the reason if it is skipped, the values that do not
-fit their columns, a mark for each change, and whether the layout of its file does not fit it.
+In addition to the columns of the events, a row has the number of its line, the reason why it is skipped, if any, the
+values that do not fit their columns, a mark for each change, and a sign if the row may not fit the layout of its file.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from svcctl.service.loading.values import NUMBERS, LoadedField, converted
 MIN_DATE = "epoch_ms(0)"
 """The earliest date of a stored event, because queries begin no earlier."""
 MARKS, MISFIT, SKIPPED, NULLS = "(marks)", "(misfit)", "(skipped)", "(nulls)"
-"""The added columns: bits of changes, the misfits of `Columns`, why a row is skipped, and values that do not fit."""
+"""The added columns: bits of changes, the misfits of `Columns`, the reason of a skip, and values that do not fit."""
 BITS: Mapping[Change, int] = {change: 1 << at for at, change in enumerate(Change)}
 _WHEN, _TEXT = "(when)", "(text)"
 _LONGEST_SHOWN = 200
 
 
 def select(layout: Layout, types: Mapping[str, Type]) -> str:
-    """The rows as events: `eventdate` is the time, and columns named in `types` have their type.
+    """SQL for the rows as events: `eventdate` is the time, and columns named in `types` have their type there.
 
-    eventdate is null in a row that is skipped, and SKIPPED has the reason, a column, its value, and the beginning of
-    the line. NULLS has the columns whose values do not fit, and the values.
+    In a skipped row, eventdate is null, and SKIPPED has the reason, a column, its value, and the beginning of the line.
+    NULLS has the columns whose values do not fit, and these values.
     """
     columns = layout.columns
     inner = [f"{sql} AS {quote(name)}" for name, sql in columns.sql.items()]
@@ -78,7 +78,7 @@ def _when(layout: Layout) -> str:
 
 
 def _time_of_day(clock: LoadedField) -> str:
-    """SQL for the time of day of a row, which is midnight if it is missing; 24:00 would be on the day after."""
+    """SQL for the time of day of a row: midnight if it is missing, and null for 24:00, which is on the next day."""
     text = f"coalesce(nullif({clock.stored}::VARCHAR, ''), '00:00')"
     digits = f"try_strptime(lpad({text}, 6, '0'), '%H%M%S')::TIME"
     return f"nullif(coalesce(TRY_CAST({text} AS TIME), {digits}), TIME '24:00')"
@@ -124,7 +124,10 @@ def _reason(skip: Skip, name: str, value: str = "NULL::VARCHAR", begins: str = "
 
 
 def _nulls(fields: Mapping[str, LoadedField]) -> str:
-    """SQL for the columns and values of a row that do not fit, with null for each that does; null if all fit."""
+    """SQL for the list of columns and values of a row that do not fit, null in place of each that fits.
+
+    The whole list is null if all values fit.
+    """
     bad = {name: field for name, field in fields.items() if field.raw != field.stored}
     values = (
         f"CASE WHEN {field.is_bad} THEN {{'name': {literal(name)}, "
@@ -136,7 +139,7 @@ def _nulls(fields: Mapping[str, LoadedField]) -> str:
 
 
 def _marks(layout: Layout, fields: Mapping[str, LoadedField]) -> dict[Change, str]:
-    """The conditions of changes that show in the time and in stored values."""
+    """The conditions of the changes that the event's time and the stored values show."""
     event_time, time = layout.fields[layout.time], quote(layout.time)
     times = [quote(_WHEN), *(field.stored for field in fields.values() if field.type is Type.TIMESTAMP)]
     marks = {Change.FINER: " OR ".join(f"epoch_us({sql}) % 1000 <> 0" for sql in times)}

@@ -1,7 +1,7 @@
 """Loading files into a table, in one transaction: a load that fails leaves nothing, however many files it has.
 
 Each file is recognised from its head, and then read once. A row whose time cannot be read is skipped and counted, and a
-file of which much is skipped is refused. A value that does not fit its column is null, and counted.
+file with too many skipped rows is refused. A value that does not fit its column becomes null and is counted.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from svcctl.words import choices, some
 
 
 class Misfit(Exception):
-    """A row does not fit the columns and types of the head, so they are found in the whole file."""
+    """A row does not fit the columns and types of its file's head, so the whole file has to decide them."""
 
 
 def load(
@@ -61,9 +61,9 @@ def load(
     """Add the events of files to a table, which is made if necessary. None when the table has a load with this ID.
 
     `go_on` is called while files are read, and before others see the events; if it raises an error, the load ends with
-    this error and changes nothing. A load that reaches one of `limits` ends with a ServiceError. When another load
-    makes the table or changes its columns meanwhile, this one begins again and adds to it. It also begins again when
-    the columns or types of a file turn out to be others than in its head.
+    this error and changes nothing. A load that reaches one of `limits` ends with a ServiceError. If another load makes
+    the table or changes its columns meanwhile, this load begins again and adds to the table. It also begins again if a
+    row does not fit the columns or types that were found in the head of its file.
     Raises UsageError when a file, its format, its time or its columns cannot be used. Files without events load nothing
     and change nothing; --replace needs events.
     """
@@ -149,7 +149,7 @@ def _load(
 
 
 def _layouts(recogniser: Recogniser, sources: Sequence[Source]) -> list[tuple[str, Layout | None]]:
-    """The layouts of files, by their names. An object that is JSON text in one file is so in all of them."""
+    """The names and layouts of files. An object that is JSON text in one file is JSON text in all files."""
     while True:
         layouts = [(source.name, recogniser.layout(source)) for source in sources]
         flat = [layout.columns.flat for _, layout in layouts if layout is not None and layout.columns.flat is not None]
@@ -161,7 +161,7 @@ def _layouts(recogniser: Recogniser, sources: Sequence[Source]) -> list[tuple[st
 
 
 def _types(layouts: Sequence[Layout], chosen_types: Mapping[str, str]) -> dict[str, Type]:
-    """The columns of all files, eventdate first, with the wished types, or else types that hold all values.
+    """The columns of all files, eventdate first, with the types that the user chose, or else types for all values.
 
     Raises UsageError for names that differ only in case, because engines cannot tell them apart.
     """
@@ -189,7 +189,10 @@ def _types(layouts: Sequence[Layout], chosen_types: Mapping[str, str]) -> dict[s
 
 
 def _with_texts_marked(layouts: Sequence[Layout], types: Mapping[str, Type], named: Collection[str]) -> list[Layout]:
-    """The layouts with marks at other values of a column that has numbers in another file; not if its type is named."""
+    """The layouts, with a mark at each other value of a column that has numbers in some file and so becomes text.
+
+    Columns in `named` get no marks: their types come from the table or from the user.
+    """
     numbers = {name for layout in layouts for name, type_ in layout.types.items() if type_ in NUMBERS}
     mixed = {name for name in numbers.difference(named) if types[name] is Type.STR}
     marked = []
@@ -220,7 +223,7 @@ class _Rows:
     failure: Exception | None = None
 
     def batches(self) -> pa.RecordBatchReader:
-        """The rows in the form in which they are stored."""
+        """The rows with the columns and types of the stored table."""
         schema = pa.schema([(name, ARROW[type_]) for name, type_ in self.types.items()])
         return pa.RecordBatchReader.from_batches(schema, self._kept(schema))
 
@@ -276,7 +279,7 @@ class _Rows:
             self.newest = max(filter(None, (self.newest, ends["max"])))
 
     def findings(self, kinds: type[Skip] | type[Change] | type[Aside]) -> tuple[LoadFinding, ...]:
-        """The findings of all files (skips, changes, other lines), each with the first place that has it."""
+        """The findings of one kind in all files (skips, changes or asides), each with its count and its first place."""
         findings: dict[str, LoadFinding] = {}
         for layout, tally in self.tallies:
             for what, (count, line, value, column) in tally.found.items():
@@ -288,7 +291,7 @@ class _Rows:
         return tuple(findings[what] for what in kinds if what in findings)
 
     def nulls(self) -> tuple[LoadFinding, ...]:
-        """The columns with values that did not fit and are null, each with the place of the first one."""
+        """The columns with values that did not fit and became null, each with the place of the first such value."""
         findings: dict[str, LoadFinding] = {}
         for layout, tally in self.tallies:
             for column, (count, line, value, _) in tally.nulls.items():
@@ -299,7 +302,7 @@ class _Rows:
         return tuple(findings[column] for column in self.types if column in findings)
 
     def wider(self) -> dict[str, str]:
-        """For columns of the table with values that do not fit, the type that holds the first of these values."""
+        """For each column with values that do not fit, a wider type that holds the first such value, if any."""
         types: dict[str, str] = {}
         for _, tally in self.tallies:
             for column, (_, _, value, _) in tally.nulls.items():

@@ -1,7 +1,7 @@
-"""Recognises files: the kind, the columns and their types, and where the time is and how it is written.
+"""Recognises files: their kind, their columns with types, the column of the event's time, and the format of the times.
 
-All of it is decided once, from a head of bounded size, and handed on as a Layout. What is unsure is refused with the
-option that decides it.
+A head of bounded size decides all of this once, as a Layout. A file that is not clear is refused, with the option that
+decides.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from svcctl.words import choices
 TIME_NAMES = ("eventdate", "timestamp", "@timestamp", "time", "date", "datetime", "ts", "epoch", "__realtime_timestamp")
 """Names of columns with the event's time, the likeliest first."""
 LOOKED_AT = 1000
-"""How many rows decide whether a column has times: the first rows."""
+"""The number of first rows that decide whether a column has times."""
 _CLOCK = r"([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?"
 _DATA = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:\D|$)|\d{8,}(?:\.\d+)?$")
 """A date or a number where a name of a column should be."""
@@ -58,12 +58,12 @@ _DATA = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:\D|$)|\d{8,}(?:\.\d+)?$")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What was decided about a file.
+    """The decisions about a file.
 
-    `fields` are the columns of the file as SQL with the types of their stored values, and `time` is the column of the
-    event's time; `clock` has the times of day, if that column has only days. `times` says how they are written, and
-    `numbers` how numbers in other columns of times are read. `is_chosen` says that `time` has neither a usual name nor
-    that which the user gave.
+    `fields` are the columns of the file as SQL, with the types of their stored values. `time` is the column of the
+    event's time; if it has only days, `clock` is the column with the times of day. `times` is the format of these
+    times, and `numbers` has the units of numbers in other columns of times. `is_chosen` means that the column `time`
+    was chosen for its values: it has no usual name, and the user named none.
     """
 
     file: KnownFile
@@ -77,12 +77,12 @@ class Layout:
 
     @property
     def types(self) -> Mapping[str, Type]:
-        """The types of all columns but that of the time."""
+        """The types of all columns except the column of the time."""
         return {name: field.type for name, field in self.fields.items() if name != self.time}
 
     @property
     def arrays(self) -> tuple[str, ...]:
-        """The members of JSON that have arrays of objects."""
+        """The members of JSON that are arrays of objects."""
         return self.columns.flat.lists if self.columns.flat else ()
 
     def fields_of(self, what: What) -> tuple[str, ...]:
@@ -92,16 +92,17 @@ class Layout:
         return tuple(filter(None, self.marks(what))) if isinstance(what, Change) else ()
 
     def marks(self, change: Change) -> Mapping[str, str]:
-        """The conditions of a change by column, but for that of the time; "" is the row."""
+        """The conditions of a change by column, without the column of the time; "" is the whole row."""
         return {name: condition for name, condition in self.columns.marks.get(change, {}).items() if name != self.time}
 
 
 @dataclass(frozen=True, slots=True)
 class _Profile:
-    """What the first values of a column are: all times of which some are after 1970, mostly times of day, all days.
+    """The first values of a column. All fields are None for a column without values.
 
-    `slashed` and `abbreviated` are the first value that is a date with slashes, and that ends with an abbreviation of a
-    zone. It is None what a column without values looks like.
+    `is_time`: all values are times, and one is in 1970 or later. `is_clock`: at least half of the values are times of
+    day. `are_days`: all times are days. `slashed` is the first date with slashes, and `abbreviated` the first value
+    that ends with the abbreviation of a zone.
     """
 
     is_time: bool | None
@@ -115,8 +116,8 @@ class _Profile:
 class Recogniser:
     """Recognises the files of a load. `held` are the columns of the table, if events are added to it.
 
-    With `whole`, the types of columns are found in whole files. `now_ms` is the present time. `limits` are those
-    of the load, and `texts` names objects that are JSON text in every file.
+    `is_alone` means that the load has a single file. With `whole`, whole files decide the types of columns. `now_ms` is
+    the present time. `limits` are the limits of the load. `texts` names objects that are JSON text in every file.
     """
 
     reader: FileReader
@@ -129,7 +130,7 @@ class Recogniser:
     texts: frozenset[str] = frozenset()
 
     def layout(self, source: Source) -> Layout | None:
-        """The layout of a file; None if it is complete without events. Raises UsageError if something is not clear."""
+        """The layout of a file; None for a whole file without events. Raises UsageError if the layout is not clear."""
         user_times = time_format(self.options.time_zone, self.options.time_format)
         data = self.reader.first_bytes(source, HEAD_BYTES)
         head = head_of(source.name, data)
@@ -186,9 +187,9 @@ class Recogniser:
         *,
         is_day: bool,
     ) -> dict[str, NumberTimes]:
-        """How the numbers of columns of times are read: of the event's time, and of those with the type timestamp.
+        """The units of the numbers in columns of times: the event's time, and columns that get the type timestamp.
 
-        Raises UsageError if most values of the event's time are numbers whose unit is not clear.
+        Raises UsageError if most values of the event's time are numbers and their unit is not clear.
         """
         named = {name for name, type_ in {**self.held, **self.options.types}.items() if type_ == Type.TIMESTAMP}
         names = [name for name in fields if name in named - {time} and fields[name].type is not Type.TIMESTAMP]
@@ -229,7 +230,7 @@ class Recogniser:
         return COLUMNS_OF[file.kind.name](file, wanted)
 
     def _kind(self, source: Source, head: FileHead, written: str) -> FileKind:
-        """The kind of a file: the named one, or found by its head. A log has times as in `written`, if not empty."""
+        """The kind of a file: named by the user, or found by the head. `written` is the format of log times, or ""."""
         name, path = self.options.format, source.path
         if name is not None and name not in FILE_KINDS:
             raise UsageError(f"unknown format '{name}'", hint=f"formats are {', '.join(FILE_KINDS)}")
@@ -253,14 +254,17 @@ class Recogniser:
 
     @property
     def _time_names(self) -> Sequence[str]:
-        """The names that show that a heading of csv is one, in lower case."""
+        """The names of columns, in lower case, by which a heading of csv is recognised."""
         return (*TIME_NAMES, *filter(None, (self.options.time_field or "").casefold().split(",")))
 
 
 def _profiles(
     reader: FileReader, file: KnownFile, columns: Columns, fields: Mapping[str, LoadedField], times: TimeFormat
 ) -> dict[str, _Profile]:
-    """The columns of text and times and, with a format of times, of whole numbers, in the session's zone."""
+    """The profiles of the columns of text and timestamps; with a format of times, those of text and whole numbers.
+
+    Times without a zone are in the session's zone.
+    """
     types = (Type.STR, Type.TIMESTAMP) if times.spec is None else (Type.STR, Type.INT4, Type.INT8)
     candidates = {name: field for name, field in fields.items() if field.type in types}
     if not candidates:
@@ -285,7 +289,7 @@ def _profiles(
     named = ", ".join(f"{sql} AS {quote(name)}" for name, sql in columns.sql.items())
     head = f"(SELECT {named} FROM {columns.table} LIMIT {LOOKED_AT})"
     lists = f"row_number() OVER () AS row, [{', '.join(values)}] AS texts, [{', '.join(dates)}] AS dates"
-    # Below each other, because a statement with all ways to write a time for each column takes long.
+    # One row per value, because a statement with all ways to write a time for each column takes long.
     cells = (
         f"SELECT row, unnest(range({len(candidates)})) AS place, unnest(texts) AS v, unnest(dates) AS date "
         f"FROM (SELECT {lists} FROM {head})"
@@ -299,7 +303,10 @@ def _profiles(
 
 
 def _named(file: KnownFile, columns: Columns, time_field: str, *, is_alone: bool) -> tuple[str, str | None]:
-    """The column that the user names, or two as DATE,TIME; one of several files may have eventdate instead."""
+    """The column of the time that the user names, or the columns of the day and the time of day, as DATE,TIME.
+
+    A file that is not alone may have eventdate instead.
+    """
     name, fields = file.source.name, columns.types
     if time_field in fields:
         if time_field != "eventdate" and "eventdate" in fields:
@@ -316,7 +323,7 @@ def _named(file: KnownFile, columns: Columns, time_field: str, *, is_alone: bool
 
 
 def _check_lists(file: KnownFile, columns: Columns) -> None:
-    """Raise UsageError if a member of JSON without a time is an array of objects, because these may be the events."""
+    """Raise UsageError if JSON without a time has an array of objects, because these may be the events."""
     if columns.flat is not None and (lists := columns.flat.lists):
         raise UsageError(
             f"each event needs a time, and {file.source.name} has none outside the array {lists[0]}",
@@ -326,9 +333,9 @@ def _check_lists(file: KnownFile, columns: Columns) -> None:
 
 
 def _time_column(file: KnownFile, columns: Columns, profiles: Mapping[str, _Profile], *, is_named: bool) -> str:
-    """The column of the event's time among those that are not inside objects, or else among those nearest the top.
+    """The column of the event's time: not inside an object if possible, or else nearest the top.
 
-    `is_named` says that the user named the format. Raises UsageError if it is not clear.
+    `is_named` means that the user named the format. Raises UsageError if the column is not clear.
     """
     levels: dict[int, dict[str, str]] = {}
     for name, path in columns.paths.items():
@@ -348,7 +355,7 @@ def _time_column(file: KnownFile, columns: Columns, profiles: Mapping[str, _Prof
             reason="no-column-of-days",
             data={"column": clocks[0]},
         )
-    hint = f"name one of those with times with --time-field: {', '.join(times)}" if times else None
+    hint = f"choose a column of times with --time-field: {', '.join(times)}" if times else None
     raise UsageError(
         f"each event needs a time, and it is not clear which column of {file.source.name} has it",
         hint=hint,
@@ -360,8 +367,8 @@ def _time_column(file: KnownFile, columns: Columns, profiles: Mapping[str, _Prof
 def _likeliest(names: Mapping[str, str], profiles: Mapping[str, _Profile], *, is_nested: bool) -> str | None:
     """The column eventdate, the only column of times, or one with a usual name; None if it is not clear.
 
-    `names` are the columns with the names of their members, in lower case. Inside objects, eventdate is a name like
-    others, and a usual name must be there once.
+    `names` has the columns, each with the name of its member in lower case. Inside objects, eventdate has no
+    precedence over other usual names, and a usual name counts only if one column has it.
     """
     times = [name for name in names if name in profiles and profiles[name].is_time]
     usual: dict[str, list[str]] = {}
@@ -397,13 +404,13 @@ def _check_times(file: KnownFile, profile: _Profile, times: TimeFormat) -> None:
     if profile.abbreviated is not None and times.zone is None and times.spec is None:
         raise UsageError(
             f"times of {file.source.name} such as {shown(profile.abbreviated)} end with an abbreviation of a zone, "
-            "and such may mean several",
+            "which may mean several",
             hint="name the zone of the file with --time-zone, such as America/Chicago",
         )
 
 
 def _check_heading(reader: FileReader, file: KnownFile, times: TimeFormat) -> None:
-    """Raise UsageError if a name of a column of csv is a time or a number: then the first line has no names."""
+    """Raise UsageError if the name of a csv column is a time or a number: then the first line is data."""
     names = [name for name in file.names if re.search(r"\d", name)]
     orders = [times.format] if times.spec is None and times.format is not None else ORDERS
     read = [text_as_time("name", TimeFormat("UTC", order)) for order in orders]
@@ -421,7 +428,7 @@ def _check_heading(reader: FileReader, file: KnownFile, times: TimeFormat) -> No
 
 
 def _single_line(file: KnownFile) -> UsageError:
-    """The error for a single line of csv without a usual name of a time."""
+    """The error for a csv file of one line that has no usual name of a column of times."""
     line = shown(file.heading.first if file.heading else "")
     return UsageError(
         f"{file.source.name} has only one line, and it is not clear whether it names columns: {line}",

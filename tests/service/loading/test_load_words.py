@@ -36,7 +36,7 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         "n,made,seen\n1,01/31/2026 10:00,2026-02-01\n",
         {},
         UNCLEAR,
-        "name one of those with times with --time-field: made, seen",
+        "choose a column of times with --time-field: made, seen",
     ),
     (
         "n,made\n1,01/31/2026 10:00 PM\n",
@@ -79,8 +79,7 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
     (
         "2026-11-20 06:00:01 a\n2026-11-20 06:00:02 CST b\n",
         {"format": "log"},
-        "times of a.csv such as '2026-11-20 06:00:02 CST' end with an abbreviation of a zone, and such may mean "
-        "several",
+        "times of a.csv such as '2026-11-20 06:00:02 CST' end with an abbreviation of a zone, which may mean several",
         "name the zone of the file with --time-zone, such as America/Chicago",
     ),
     (
@@ -155,7 +154,7 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
     (
         "time\n2026-11-20 06:00 BST\n",
         {},
-        "times of a.csv such as '2026-11-20 06:00 BST' end with an abbreviation of a zone, and such may mean several",
+        "times of a.csv such as '2026-11-20 06:00 BST' end with an abbreviation of a zone, which may mean several",
         "name the zone of the file with --time-zone, such as America/Chicago",
     ),
     (

@@ -631,10 +631,10 @@ class JobOperations:
         """Compare what a job's destination has with the rows that the job delivered.
 
         Yields pairs of `progress`, `finding` or `result` and a mapping, as the check goes on; the last result is that
-        of the job. Rows dated before `from_` may be gone, and with `keep` also in later checks.
+        of the job. Rows dated before `from_` may be gone; with `keep`, later checks use this date, too.
 
-        ServiceError if the service is not svcctl's own, UsageError for a destination that cannot be verified,
-        Unavailable if the check does not come to its end.
+        Raises ServiceError if the service is not svcctl's own, UsageError for a destination that cannot be verified,
+        and Unavailable if the check does not finish.
         """
         from svcctl.api.own_service import verify
         from svcctl.dates.epochs import to_ms

@@ -92,7 +92,7 @@ class ServiceFiles(NamedTuple):
 
     @property
     def reset(self) -> Path:
-        """A file that exists from a reset to the next start, so that the start does not report lost events."""
+        """A file that exists from a reset until the next start, so that the start reports no lost events."""
         return self.directory / "reset"
 
     @property
@@ -193,7 +193,7 @@ def _make_credentials(files: ServiceFiles) -> dict[str, dict[str, str]]:
 
 
 def place(files: ServiceFiles) -> str:
-    """The identifier of the service of a directory. Copies of the directory have the same, other services do not."""
+    """The identifier of a directory's service. Only copies of the directory have the same identifier."""
     import hashlib
 
     return hashlib.sha256(credentials(files, BUILT_IN[0])["api_key"].encode()).hexdigest()[:16]
@@ -309,7 +309,7 @@ def await_answer(files: ServiceFiles, starting: Callable[[], object], silent_sec
 
 
 def _seconds_untouched(files: ServiceFiles) -> float:
-    """The seconds since the service took its lock, or last touched the lock file while it was starting or stopping."""
+    """The seconds since the service took its lock, or last touched the lock file while starting or stopping."""
     try:
         return abs(time.time() - files.lock.stat().st_mtime)
     except OSError:
@@ -397,7 +397,7 @@ def start(files: ServiceFiles, notify: Callable[[str], None], note: Callable[[st
     with os.fdopen(reader, encoding="utf-8") as lines:
         last = _relay_lines(lines, notify, note)
     if "ready" in last:
-        process.returncode = 0  # it outlives this process: keep Popen from warning
+        process.returncode = 0  # the service outlives this process: keep Popen from warning
         return True
     code = process.wait()
     if code == LOCKED_EXIT and await_answer(files, lambda: note(WAITING)):
@@ -449,7 +449,7 @@ class StarterPipe:
 
 
 def _relay_lines(lines: Iterable[str], notify: Callable[[str], None], note: Callable[[str], None]) -> Mapping[str, Any]:
-    """Pass on the texts of a service that starts; return its last line, or an empty one if it ended without it."""
+    """Pass on the texts of a service that starts; return its last line, empty if the service ended without one."""
     for line in lines:
         try:
             members = json.loads(line)
@@ -489,8 +489,9 @@ def _remove(files: ServiceFiles, stored: Path) -> None:
 def stop(files: ServiceFiles, silent_seconds: float = SILENT_SECONDS, stop_seconds: float = STOP_SECONDS) -> bool:
     """Stop the service and wait until it has stopped; return False if no service runs.
 
-    The service gets a request over its socket. If it does not accept that, it gets SIGTERM, but only if the socket
-    proves its process ID; Unavailable if not. SvcctlError if the service does not stop in time. It is never killed.
+    The service gets a request over its socket. If it does not accept the request, it gets SIGTERM, but only if the
+    socket proves its process ID; otherwise Unavailable. SvcctlError if the service does not stop in time. The service
+    is never killed.
     """
     if running_process(files) is None:
         return False
@@ -514,10 +515,10 @@ def stop(files: ServiceFiles, silent_seconds: float = SILENT_SECONDS, stop_secon
 
 
 def _request_stop(files: ServiceFiles, silent_seconds: float) -> bool:
-    """Request the service to stop; return whether it accepts. It has more time if it cannot get a signal instead."""
+    """Request the service to stop; return whether it accepts. It gets more time if no signal can be sent instead."""
     try:
         token = _read_credentials(files)[BUILT_IN[0]]["token"]
-    except (OSError, SvcctlError):  # nobody can ask without them
+    except (OSError, SvcctlError):  # no request is possible without credentials
         return False
     limit = silent_seconds if _proven_process(files) is None else min(silent_seconds, STOP_ANSWER_SECONDS)
     deadline = time.monotonic() + limit

@@ -80,7 +80,7 @@ OTHER_DESCRIPTORS = 200
 SIGNAL_SECONDS = 0.2
 """The time after which a service that is opening its tables notices a signal."""
 TICK_SECONDS = 1.0
-"""The interval at which the Date of responses is renewed and the Unix socket is checked."""
+"""The interval at which the Date of responses is updated and the Unix socket is checked."""
 SETTLE_SECONDS, SHARED_SETTLE_SECONDS = 1.0, 0.4
 """The time after which the service notices that another process has disabled a domain or stopped a job."""
 
@@ -340,7 +340,7 @@ def _check_record(
     if loss is not None:
         note(f"events were lost: {loss.text}")
     elif record.loss is not None:
-        _log.warning("events were lost earlier, and nobody has confirmed it: %s", record.loss.text)
+        _log.warning("events were lost earlier, and nobody has confirmed the loss: %s", record.loss.text)
     return record
 
 

@@ -93,7 +93,7 @@ class AllowedHosts:
     def addresses(self, host: str, port: int, *, listed: bool = False) -> tuple[str, ...]:
         """The addresses of a host, all of which the service may connect to at this port.
 
-        With `listed`, the rules `*` and `public` do not count. HostRefused if no rule allows one of the addresses;
+        With `listed`, the rules `*` and `public` do not count. HostRefused if an address is allowed by no rule;
         Unavailable if the host has no address. Messages omit the addresses, which may be secrets of an internal
         network.
         """

@@ -43,7 +43,7 @@ class SavedProgress:
         uncounted: int = 0,
     ) -> None:
         """`keep` writes progress to the state, and entries to the log of the job `job_id`. The first `uncounted` rows
-        were delivered before this run, by an earlier job: the run does not count them as generated."""
+        belong to the continued job and were delivered before: the run does not count them as generated."""
         self.progress = progress
         self.run = run
         self._keep = keep

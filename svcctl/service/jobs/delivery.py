@@ -1,4 +1,4 @@
-"""The delivery of a job: its rows go from its query to its destination.
+"""The delivery of a job's rows, from its query to its destination.
 
 A job runs the steps of its query one after another. A step returns the same rows in the same order each time it runs,
 so after an interruption the job runs its step again and leaves out the rows that were delivered. Rows are numbered

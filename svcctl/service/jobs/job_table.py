@@ -118,7 +118,7 @@ def every(store: Store) -> list[StoredJob]:
 def successor(store: Store, owner: Owner, job_id: str) -> StoredJob | None:
     """The owner's job that continues the job `job_id`, or None.
 
-    Within a transaction, no other process can store such a job before the transaction ends.
+    Inside a transaction, no such job can be stored by others before the transaction ends.
     """
     with store.transaction() as connection:
         jobs = select_jobs(connection, store, _JOBS.domain == owner.domain, _JOBS.reseller == owner.reseller)

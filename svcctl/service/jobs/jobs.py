@@ -111,7 +111,7 @@ class Jobs:
         self._closed = False
 
     def settle(self) -> None:
-        """Start and end threads, so that this process runs exactly the jobs that the stored state gives it.
+        """Start and end threads until this process runs exactly the jobs that the state of the store requires.
 
         Returns within WAIT_SECONDS; by then each thread that must end has ended or is fenced. StateUnavailable while
         the state cannot be read, or a job cannot be leased; the caller then calls again.
@@ -420,8 +420,8 @@ def _unknown(job_id: str) -> NotFound:
 def _history(
     job: StoredJob, *, late: int | None, accepted: int, runs: bool, failing_since: int | None
 ) -> dict[str, Any]:
-    """The members of a job's object that the interface does not define, without those that are unknown: the values with
-    which the job can be launched again, without secrets, and figures of its run.
+    """The known members of a job's object beyond those of the interface: the values for launching the job again,
+    without secrets, and figures of its run.
 
     `late` is the number of late events that a run has counted, which is newer than the saved number. `accepted` is the
     date in epoch milliseconds up to which the destination has all events, 0 if unknown.

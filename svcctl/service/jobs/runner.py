@@ -56,7 +56,7 @@ class JobRun:
     shown; the checkpoint alone decides where a job continues."""
     accepted: int = 0
     """The epoch milliseconds up to which the destination has all events, also those of a batch that waits for its
-    commit; 0 when the destination has refused or lost a batch. This date is only for metrics."""
+    commit; 0 when the destination has refused or lost a batch. This date only serves to show the lag."""
     late: int | None = None
     """The number of events that came after their period was closed; None for a query without periods."""
     stopping: threading.Event = field(default_factory=threading.Event)

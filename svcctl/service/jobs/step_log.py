@@ -93,7 +93,7 @@ def steps(store: Store, job_id: str, before: int) -> Iterator[StepEntry]:
 
 
 def last(store: Store, job_id: str, before: int = sys.maxsize) -> StepEntry | None:
-    """The entry of a job's last step that begins before the row `before`; None without such a step."""
+    """The last entry of a job's steps that begins before the row `before`; None without one."""
     with store.reading() as connection:
         first = connection.scalar(select(func.max(_STEPS.first)).where(_STEPS.job == job_id, _STEPS.first < before))
     return None if first is None else _steps(store, _STEPS.job == job_id, _STEPS.first == first)[0]

@@ -235,7 +235,7 @@ def definitions(wanted: WrittenJob, old: Job) -> list[FieldDifference]:
         differ.append(FieldDifference("destination", old.type, wanted.place))
     before = _hash(old)
     if before in wanted.hashes:
-        return [FieldDifference("launched", old.id, "again, with the present secrets")]
+        return [FieldDifference("launched", old.id, "again, with the secrets of now")]
     return differ or [FieldDifference("definition", before or "unknown", f"{wanted.hash} (end or parameters differ)")]
 
 

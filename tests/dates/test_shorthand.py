@@ -198,6 +198,8 @@ FORMS = "write 5m, 1h30m, 1d, now, today, yesterday, 31/01/2024 10:00, 2024-01-3
         ),
         ("0001-01-01T00:00+14:00", "date '0001-01-01T00:00+14:00' is outside the calendar", None),
         ("31.01", "'31.01' is not a valid date", FORMS),
+        ("014", "'014' is not a valid date", FORMS),
+        ("01700000000.5", "'01700000000.5' is not a valid date", FORMS),
         (
             "-1536150131718",
             "date -1536150131718 is in milliseconds; dates are epoch seconds",

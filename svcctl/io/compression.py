@@ -22,8 +22,9 @@ _ZSTD_PIECE = 512
 
 _UNCOMPRESSED = re.compile(
     r'|identity|none|binary|[78]bit|(?:charset=)?"?(?:utf-?(?:8|16|32)|(?:us-)?ascii|latin-?1|iso-?8859-\d+|windows-\d+)"?'
+    r"|[\w.+-]+/[\w.+-]+(?:;.*)?"
 )
-"""Values of Content-Encoding that do not change the bytes. Many senders put the charset of a text there."""
+"""Values of Content-Encoding that do not change the bytes. Many senders put the charset or the media type there."""
 
 
 def compressions(header: str) -> list[str]:

@@ -124,6 +124,8 @@ def test_a_file_that_grows_a_thousandfold_is_checked_in_bounded_memory(ending: s
         ("windows-1252", []),
         ("us-ascii", []),
         ("none", []),
+        ("text/csv", []),
+        ("application/json; charset=UTF-8, gzip", ["gzip"]),
         ("binary", []),
         ("gzip", ["gzip"]),
         (" X-GZIP ,utf-8, deflate", ["x-gzip", "deflate"]),
@@ -132,5 +134,5 @@ def test_a_file_that_grows_a_thousandfold_is_checked_in_bounded_memory(ending: s
         ("utf-8z", ["utf-8z"]),
     ],
 )
-def test_a_charset_in_content_encoding_is_no_compression(header: str, names: list[str]) -> None:
+def test_a_charset_or_a_media_type_in_content_encoding_is_no_compression(header: str, names: list[str]) -> None:
     assert compressions(header) == names

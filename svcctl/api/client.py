@@ -386,12 +386,14 @@ class Client:
             raise UsageError(f"path '{path}' does not start with a slash")
         plain = path.partition("?")[0]
         below_domain = self._paths.is_of_domain(plain)
+        method = method.upper()
+        url = (self._provisioning_url if below_domain else self._base_url) + path
         return RepeatableRequest(
-            method.upper(),
-            (self._provisioning_url if below_domain else self._base_url) + path,
+            method,
+            url,
             body,
             headers=headers,
-            repeatable=method.upper() not in {"POST", "PATCH"},
+            repeatable=self._operations.is_repeatable(method, url, body, headers or ()),
             reseller=below_domain and "/roles" not in plain,
         )
 

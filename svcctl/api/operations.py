@@ -66,6 +66,17 @@ class Operations(NamedTuple):
             return f"{request} with {part}"
         return None if reads else request
 
+    def is_repeatable(self, method: str, url: str, body: bytes, headers: Iterable[str] = ()) -> bool:
+        """Whether a request does no harm if the service carries it out twice.
+
+        This is true of requests that only read, and of all methods that HTTP calls idempotent, except on the paths that
+        stop, start and remove jobs: a GET stops a job there.
+        """
+        if self.change(method, url, body, headers) is None:
+            return True
+        below_jobs = unquote(url.partition("?")[0]).removeprefix(f"{self.base_url}{self.paths.job}/")
+        return method not in ("POST", "PATCH") and below_jobs.partition("/")[0].lower() not in _JOB_VERBS
+
     def is_query(self, method: str, url: str) -> bool:
         """Whether a request may run a query, also if its URL has additional slashes or quoted characters."""
         path = "/".join(filter(None, unquote(url.partition("?")[0]).split("/")))

@@ -1,4 +1,4 @@
-"""The operations that only read, and how requests may be written that look like them."""
+"""The operations that only read or may be repeated, and how requests may be written that look like them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import json
 import re
 
 import pytest
+from support.scripted import Serve, http
 
 from svcctl.api.addresses import Paths, segment
+from svcctl.api.auth import Bearer
+from svcctl.api.client import Client
 from svcctl.api.operations import Operations
+from svcctl.errors import Unavailable
 from svcctl.service.http.app import routes
 
 BASE, PROVISIONING = "https://h/v2", "https://p"
@@ -156,3 +160,32 @@ def test_the_paths_and_urls_are_those_of_the_deployment() -> None:
     assert operations.change("POST", f"{BASE}/ask", b"{}") is None
     others = [f"{BASE}/j/stop/3f2a", f"{BASE}/search/jobs", f"{BASE}/d", f"{PROVISIONING}/list", "https://other/list"]
     assert None not in [operations.change("GET", url, b"") for url in others]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "sent"),
+    [
+        ("GET", "/search/jobs", b"", 2),
+        ("GET", "/x", b"", 2),
+        ("POST", "/search/query", b'{"query":"from t","from":"1h"}', 2),
+        ("POST", "/search/query", b'{"query":"from t","from":"1h","destination":{"type":"donothing"}}', 1),
+        ("GET", "/search/job/stop/j1", b"", 1),
+        ("GET", "/search/job/st%61rt/j1", b"", 1),
+        ("DELETE", "/search/job/remove/j1", b"", 1),
+        ("POST", "/domain", b'{"name":"d"}', 1),
+        ("PATCH", "/x", b"{}", 1),
+        ("PUT", "/domain/d/roles/r", b"{}", 2),
+        ("DELETE", "/domain/d", b"", 2),
+    ],
+)
+def test_any_request_is_repeated_unless_it_must_not_be_done_twice(
+    method: str, path: str, body: bytes, sent: int, serve: Serve
+) -> None:
+    for status, count in (("502 Bad", sent), ("503 Busy", 2)):
+        script = serve(http(status), http(status))
+        with (
+            Client(script.url, Bearer("T"), retries=1, sleep=lambda seconds: None) as client,
+            pytest.raises(Unavailable),
+        ):
+            client.call(method, path, body)
+        assert len(script.requests) == count

@@ -76,8 +76,7 @@ def _listed(svc: Context) -> Sequence[Any]:
         return own_service.tables(svc.client)
     except NotFound:
         raise NotFound(
-            f"the service of profile '{svc.profile.name}' does not list its tables: the interface has no operation for"
-            " it",
+            "the service does not list its tables: the interface has no operation for it",
             hint="'svcctl tables NAME' shows the columns of a table; ask the operator of the service for the names",
         ) from None
 

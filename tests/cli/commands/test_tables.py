@@ -18,8 +18,7 @@ WORDS = {
         "svcctl: error: no table 'shop.order'\nhint: did you mean 'shop.orders'? tables are shop.orders\n"
     ),
     "another service": (
-        "svcctl: error: the service of profile 'local' does not list its tables: the interface has no "
-        "operation for it\n"
+        "svcctl: error: the service does not list its tables: the interface has no operation for it\n"
         "hint: 'svcctl tables NAME' shows the columns of a table; ask the operator of the service for the names\n"
     ),
 }

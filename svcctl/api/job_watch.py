@@ -56,17 +56,18 @@ def looks(
 
     The looks end `seconds` after the first one. `read` lists all jobs. While the service does not answer, the last
     known jobs are repeated. `ids` are texts as for `choose`; NotFound when the service does not list a named job.
+    Unavailable if the service does not answer at the last look.
     """
     deadline: float | None = None
     everything: tuple[Job, ...] = ()
     named: Collection[str] | None = None
     before: dict[str, tuple[int, Job]] = {}
     while True:
-        failure = None
+        failure: Unavailable | None = None
         try:
             everything = tuple(read())
         except Unavailable as error:
-            failure = error.message
+            failure = error
         else:
             named = _named(ids, everything) if named is None else named
         if deadline is None and seconds is not None:
@@ -74,10 +75,13 @@ def looks(
         at = seconds_to_ms(clock())
         jobs = [job for job in everything if not ids or job.id in (named or ())]
         size = shortest(job.id for job in everything)
-        yield Look(at, tuple(_watched(job, at, size, *before.get(job.id, (0, None))) for job in jobs), failure)
+        watched = tuple(_watched(job, at, size, *before.get(job.id, (0, None))) for job in jobs)
+        yield Look(at, watched, None if failure is None else failure.message)
         if failure is None:
             before = {job.id: (at, job) for job in jobs}
         if deadline is not None and time.monotonic() + interval > deadline:
+            if failure is not None:
+                raise failure
             return
         time.sleep(interval)
 

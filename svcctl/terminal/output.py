@@ -325,7 +325,10 @@ class Output:
             self._write(columns, rows, format, self.sink, LIST._replace(header=selection.header))
 
     def watch(self, listing: Listing[Watched], looks: Iterable[Look], format: OutputFormat) -> None:
-        """Print jobs at each look: on a terminal a table updated in place, elsewhere rows with their time."""
+        """Print jobs at each look: on a terminal a table updated in place, elsewhere rows with their time.
+
+        Elsewhere, a failure of the service is a note; on a terminal it is in the footer.
+        """
         if format is FORMATS["table"] and self.is_terminal:
             style = LIST._replace(color=self._color, ellipsis=self._ellipsis)
             self.in_place(_frame(listing, look, style) for look in looks)
@@ -336,10 +339,19 @@ class Output:
                 hint="use csv, tsv or ndjson",
             )
         columns, _ = listing.laid_out([], shown=False)
-        looks = iter(looks)
+        looks = self._noting_failures(looks)
         first = list(islice(looks, 1))  # before the heading, because the first look may fail for a job
         rows = ([look.at, *row] for look in chain(first, looks) for row in listing.laid_out(look.jobs, shown=False)[1])
         self._write([TableColumn("time", "int8"), *columns], rows, format, self.sink, _LIVE)
+
+    def _noting_failures(self, looks: Iterable[Look]) -> Iterator[Look]:
+        """The looks, with a note when the service fails for a new reason."""
+        failure = None
+        for look in looks:
+            if look.failure is not None and look.failure != failure:
+                self._diagnostics.note(look.failure)
+            failure = look.failure
+            yield look
 
     def first_rows(
         self, answer: Answer, format: OutputFormat, selection: Selection

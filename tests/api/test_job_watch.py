@@ -3,6 +3,8 @@
 import itertools
 from collections.abc import Iterator
 
+import pytest
+
 from svcctl.api.job_watch import looks
 from svcctl.api.models import Job
 from svcctl.errors import Unavailable
@@ -40,3 +42,13 @@ def test_the_rate_is_that_of_generated_events_until_a_service_says_how_many_it_s
     reads, clock = iter(jobs), itertools.count(10.0, 2.0)
     seen = itertools.islice(looks(lambda: [next(reads)], [], interval=0, seconds=None, clock=lambda: next(clock)), 4)
     assert [look.jobs[0].rate for look in seen] == [None, 1000.0, 250.0, 0.0]
+
+
+def test_looks_that_end_while_the_service_is_away_end_in_its_error() -> None:
+    def read() -> list[Job]:
+        raise Unavailable("down")
+
+    seen = looks(read, [], interval=0, seconds=0, clock=lambda: 10.0)
+    assert next(seen).failure == "down"
+    with pytest.raises(Unavailable, match="down"):
+        next(seen)

@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 from support.pseudo_terminal import Seen, on_terminal_of, screen
+from support.scripted import Serve, http, ok
 from support.shells import Shell
 
 NOWHERE = "00000000-0000-0000-0000-000000000000"
 SECRET = "5ecr3t"
+LISTED = json.dumps({"status": 0, "object": [{"id": NOWHERE, "status": "RUNNING"}]})
 
 
 @pytest.fixture
@@ -137,6 +139,25 @@ def test_watching_in_a_pipe_is_a_row_for_each_job_and_look(jobs: Shell) -> None:
         *("eventsSent", "eventGenerated", "rate", "lag", "error", "failing"),
     }
     assert (rows[-1]["id"], rows[-1]["status"], rows[-1]["rate"]) == (job_id, "RUNNING", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("answers", "code", "rows", "notes"),
+    [
+        ([http("502 Bad")] * 20, 6, 0, 2),
+        ([ok("{}")] * 20, 6, 0, 2),
+        ([http("502 Bad"), *[ok(LISTED)] * 20], 0, 1, 1),
+        ([ok(LISTED), *[http("502 Bad")] * 20], 6, 1, 2),
+    ],
+)
+def test_watching_in_a_pipe_reports_each_new_failure_and_ends_with_the_last_one(
+    answers: list[bytes], code: int, rows: int, notes: int, serve: Serve, shell: Shell
+) -> None:
+    script = serve(*answers)
+    options = ("--retries", "0", "job", "watch", "-f", "csv", "--interval", "0.1", "--max-time", "0.3")
+    done = shell(*options, SVCCTL_BASE_URL=script.url, SVCCTL_AUTH="token", SVCCTL_TOKEN="t")
+    assert done.stdout.startswith("time,id,status,")
+    assert (done.returncode, done.stdout.count("\n") > rows, len(done.stderr.splitlines())) == (code, True, notes)
 
 
 def test_watching_on_a_terminal_leaves_the_last_frame(jobs: Shell) -> None:

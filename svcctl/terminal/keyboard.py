@@ -1,4 +1,4 @@
-"""The keyboard while a screen is shown: `q` leaves the screen, Ctrl-Z suspends it, and keys are not echoed.
+"""The keyboard while a command repeats its output: `q` ends it, Ctrl-Z suspends it, and keys are not echoed.
 
 A thread reads the keys, so that `q` works even if the service is slow. It uses the terminal only while this process is
 in the foreground: the system stops a background process that reads or changes the terminal.

@@ -339,7 +339,7 @@ class Output:
                 hint="use csv, tsv or ndjson",
             )
         columns, _ = listing.laid_out([], shown=False)
-        looks = self._noting_failures(looks)
+        looks = self._noting_failures(self.until_left(looks))
         first = list(islice(looks, 1))  # before the heading, because the first look may fail for a job
         rows = ([look.at, *row] for look in chain(first, looks) for row in listing.laid_out(look.jobs, shown=False)[1])
         self._write([TableColumn("time", "int8"), *columns], rows, format, self.sink, _LIVE)
@@ -388,8 +388,22 @@ class Output:
         if self._moving:
             show(frames, self._put, self._stdout, stdin=self._stdin, color=self._color)
             return
-        for frame in frames:
+        for frame in self.until_left(frames):
             self.text(frame)
+
+    def until_left(self, items: Iterable[T]) -> Iterator[T]:
+        """The items; on a terminal only until somebody types q, if stdin is a terminal, too."""
+        if not self.is_terminal:
+            yield from items
+            return
+        from svcctl.terminal.keyboard import Keyboard
+
+        def stay() -> None:
+            """Do nothing before Ctrl-Z and after it, because no screen is shown."""
+
+        keyboard = Keyboard(self._stdin)
+        with keyboard.watched(stay, stay):
+            yield from keyboard.until_left(items)
 
     def change(self, sign: str, text: str) -> None:
         """Print a line of a difference: `-` and red for the old value, `+` and green for the new one."""

@@ -51,6 +51,28 @@ def test_q_leaves_the_screen_and_other_keys_do_nothing(
         assert modes(seen) == before
 
 
+@pytest.mark.parametrize(
+    ("command", "answer", "printed"),
+    [
+        ((*QUERY, "-f", "ndjson"), ok('{"n":7}\n'), '{"n":7}'),
+        ((*QUERY, "-f", "csv", "--columns", "n"), NUMBER, "7"),
+        ((*WATCH, "-f", "csv"), NO_JOBS, "time,id"),
+        (WATCH, NO_JOBS, "0 jobs"),
+    ],
+    ids=["bytes", "rows", "looks", "dumb"],
+)
+def test_q_leaves_a_command_that_shows_no_screen(
+    serve: Serve, shell: Shell, command: tuple[str, ...], answer: bytes, printed: str
+) -> None:
+    variables = access(serve(answer)) | ({"TERM": "dumb"} if "-f" not in command else {})
+    with session(shell, *command, variables=variables) as seen:
+        before = modes(seen)
+        seen.wait_for(printed)
+        seen.type(b"xq")
+        code, rest = seen.end()
+        assert (code, "xq" in rest, modes(seen)) == (0, False, before)
+
+
 def test_q_leaves_while_the_service_does_not_answer(shell: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"

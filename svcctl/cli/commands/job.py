@@ -426,11 +426,11 @@ def watch(
 ) -> None:
     """Show status, events, rate, lag and errors of jobs, live
 
-    On a terminal, prints a live table until q or Ctrl-C, with failing jobs first. Elsewhere, prints one row per job and
-    interval, with the time of the row and the lag in seconds. The rate is that of eventsSent in events per second, or
-    that of eventGenerated if the service sends eventsSent only for a completed job. While the
-    service does not answer, the last known jobs are shown; if it still does not answer at the end of --max-time, the exit
-    code is 6.
+    On a terminal, prints a live table with failing jobs first. Elsewhere, prints one row per job and interval, with the
+    time of the row and the lag in seconds. The rate is that of eventsSent in events per second, or that of
+    eventGenerated if the service sends eventsSent only for a completed job. While the service does not answer, the last
+    known jobs are shown; if it still does not answer at the end of --max-time, the exit code is 6. Ctrl-C ends the
+    command, and on a terminal also q, with exit code 0.
     """
     svc: Context = ctx.obj
     output_format = svc.format(format, lists=True)

@@ -57,7 +57,8 @@ def repeat(svc: Context, ask: Ask, interval: float, max_time: float | None) -> N
                 svc.output.in_place(_frames(svc, ask, question, interval))
             notes.clear()
         else:
-            _print(svc, ask, question, interval)
+            for _ in svc.output.until_left(_printed(svc, ask, question, interval)):
+                pass
 
 
 def _frames(svc: Context, ask: Ask, question: Question, interval: float) -> Iterator[str]:
@@ -95,8 +96,8 @@ def _frame(svc: Context, answer: _Answer, interval: float) -> str:
     return svc.output.frame(answer.columns, answer.rows, question.format, style, footer)
 
 
-def _print(svc: Context, ask: Ask, question: Question, interval: float) -> None:
-    """Print the answers one after the other."""
+def _printed(svc: Context, ask: Ask, question: Question, interval: float) -> Iterator[None]:
+    """Print the answers one after the other, each when the next item is requested."""
     for turn in count():
         begun = time.monotonic()
         selection = question.selection._replace(header=question.selection.header and not turn)
@@ -113,5 +114,6 @@ def _print(svc: Context, ask: Ask, question: Question, interval: float) -> None:
             if not turn:
                 raise
             svc.diagnostics.note(f"cannot refresh: {error.message}")
+        yield
         time.sleep(max(0, interval - (time.monotonic() - begun)))
         question = ask(False)

@@ -84,7 +84,7 @@ class Brokers:
         """Check the brokers that the library has heard of since the last time, coordinators of groups among them."""
         for row in json.loads(statistics)["brokers"].values():
             host, _, port = row["nodename"].rpartition(":")
-            peer = (host.strip("[]"), int(port))
+            peer = (host.strip("[]"), int(port or 0))  # a coordinator that is not known yet has no address
             known = peer in self._checked or row["nodename"] in self._names
             if peer[0] and peer[1] and not known:
                 try:

@@ -58,6 +58,8 @@ class Parameter(NamedTuple):
     default: str = ""
     needs: tuple[str, str] | None = None
     """The key and value of another parameter that this one requires; an empty value allows any."""
+    place: bool = False
+    """Whether it names, with others, the place of numbered files."""
 
     @property
     def required(self) -> bool:
@@ -104,6 +106,7 @@ class DestinationType(NamedTuple):
 
 _NAME = Parameter("friendlyName", "name of the job, shown in job lists")
 _SEVERAL = "multiplefile"
+_OBJECTS = "s3.fileName"
 _FLAG = _word("true", "false")._replace(read=boolean)
 _WEB = Form("an http or https URL", lambda text: names_host(text, "http", "https"))
 _REGION = Form("letters, digits and hyphens", lambda text: re.fullmatch("[A-Za-z0-9._-]+", text) is not None)
@@ -159,16 +162,16 @@ TYPES: Mapping[str, DestinationType] = {
     "s3": DestinationType(
         "S3",
         (
-            Parameter("aws.bucket", "bucket that receives the files", example="my-bucket"),
+            Parameter("aws.bucket", "bucket that receives the files", example="my-bucket", place=True),
             Parameter("aws.region", "region of the bucket", form=_REGION),
-            Parameter("aws.endpoint", "another service with an S3 interface", form=_WEB),
+            Parameter("aws.endpoint", "another service with an S3 interface", form=_WEB, place=True),
             Parameter("aws.accesskey", "access key", needs=("aws.secretkey", "")),
             Parameter("aws.secretkey", "secret key", secret=True),
             Parameter(
                 "format", "packing of the rows, which are csv", form=_word("plain", "gzip", "zip"), default="plain"
             ),
             Parameter("file.password", "password of the zip file", secret=True, needs=("format", "zip")),
-            Parameter("s3.fileName", "name of the files: the job's ID by default"),
+            Parameter(_OBJECTS, "name of the files: the job's ID by default", place=True),
             Parameter(_SEVERAL, "several files, or a single one if the query has an end", form=_FLAG, default="true"),
             Parameter("retention.size", "size of a file in MB", form=_number(50, 500), default="100"),
             Parameter("retention.time", "age of a file in seconds", form=_number(300, 86_400), default="300"),
@@ -183,8 +186,8 @@ TYPES: Mapping[str, DestinationType] = {
     "hdfs": DestinationType(
         "HDFS",
         (
-            Parameter("fs.defaultFS", "file system", example="hdfs://host:8020", form=_HDFS),
-            Parameter("file", "name of the files", example="/logs/web.csv", form=_PATH),
+            Parameter("fs.defaultFS", "file system", example="hdfs://host:8020", form=_HDFS, place=True),
+            Parameter("file", "name of the files", example="/logs/web.csv", form=_PATH, place=True),
             Parameter("dfs.replication", "copies of each block", form=_number(1, 512)),
             Parameter("retention.size", "size of a file in MB", form=_number(1, 10_000), default="128"),
             Parameter("retention.time", "age of a file in seconds", form=_number(1, 86_400), default="300"),
@@ -304,6 +307,16 @@ def text_of(destination: Destination, key: str, default: str = "") -> str:
     value = destination.params.get(key)
     text = row.default or default if value in (None, "") else json_text(value)
     return text.lower() if row.form and row.form.any_case else text
+
+
+def place_of_files(kind: str, params: Mapping[str, Any], job_id: str) -> Mapping[str, str]:
+    """The parameters that name the place of a job's numbered files, which are shared by all jobs with the same place.
+
+    Empty for a type without files. Objects without a name have the ID of their job.
+    """
+    row = TYPES.get(kind)
+    keys = [parameter.key for parameter in row.parameters if parameter.place] if row else []
+    return {key: text_of(Destination(kind, params), key, job_id if key == _OBJECTS else "") for key in keys}
 
 
 def form_of(destination_type: str, key: str) -> Form:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import threading
 from concurrent.futures import Future, wait
 
-from hdfs_native import Client
+from hdfs_native import Client, FileStatus
 
-from svcctl.io.time_limit import without_signals
+from svcctl.io.request_threads import in_thread
 
 ANSWER_SECONDS = 10.0
 _ONE_ATTEMPT = {"dfs.client.failover.max.attempts": "0"}
@@ -24,24 +24,14 @@ class Probe:
     def __init__(self, url: str) -> None:
         self._client = Client(url, dict(_ONE_ATTEMPT))
         self._lock = threading.Lock()
-        self._asked: Future[None] | None = None
+        self._asked: Future[FileStatus] | None = None
 
     def check(self) -> None:
         """Return when the NameNode answers. TimeoutError if it does not, OSError or RuntimeError if it fails."""
         with self._lock:
             asked = self._asked
             if asked is None or asked.done():  # otherwise wait for the answer that another thread asked for
-                asked = self._asked = Future()
-                threading.Thread(target=self._ask, args=(asked,), name="hdfs probe", daemon=True).start()
+                asked = self._asked = in_thread(lambda: self._client.get_file_info("/"), "hdfs probe")
         if not wait([asked], ANSWER_SECONDS).done:
             raise TimeoutError(f"no answer within {ANSWER_SECONDS:g} s")
         asked.result()
-
-    def _ask(self, asked: Future[None]) -> None:
-        without_signals()
-        try:
-            self._client.get_file_info("/")
-        except Exception as error:
-            asked.set_exception(error)
-        else:
-            asked.set_result(None)

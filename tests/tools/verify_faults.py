@@ -40,16 +40,15 @@ from peers.s3 import S3Peer
 from svcctl.errors import SvcctlError
 from svcctl.service.destinations.kinds import destination
 from svcctl.service.hosts.allowed_hosts import EVERYTHING
+from svcctl.service.jobs.step_log import FileEntry
 from svcctl.service.verification import (
     CheckTally,
     DeliveredJob,
     DeliveryFinding,
     ExpectedRows,
     FaultKind,
-    LoggedFile,
-    NotReproducible,
 )
-from svcctl.service.verification.stored_files import PLACES, FilesOfJob
+from svcctl.service.verification.stored_files import FilesOfJob, files_of
 from svcctl.service.verification.verify import check
 
 HEAD = b"n,text\n"
@@ -66,11 +65,11 @@ class Sent:
     job: DeliveredJob
     lines: Sequence[str]
 
-    def expected(self, batch: int = 37) -> Iterator[ExpectedRows | NotReproducible]:
+    def expected(self, batch: int = 37) -> Iterator[ExpectedRows]:
         for first in range(0, len(self.lines), batch):
             lines = self.lines[first : first + batch]
             dates = [START_MS + row * STEP_MS for row in range(first, first + len(lines))]
-            yield ExpectedRows(first, pa.array(lines, pa.string()), pa.array(dates, pa.int64()))
+            yield ExpectedRows(first, first + len(lines), pa.array(lines, pa.string()), pa.array(dates, pa.int64()))
 
 
 @dataclass
@@ -81,7 +80,7 @@ class Outcome:
     wrong: list[str] = field(default_factory=list)
 
 
-def checked(sent: Sent, rows: Sequence[ExpectedRows | NotReproducible] | None = None) -> tuple[set[Found], CheckTally]:
+def checked(sent: Sent, rows: Sequence[ExpectedRows] | None = None) -> tuple[set[Found], CheckTally]:
     """What the check of a job finds."""
     expected = sent.expected() if rows is None else iter(rows)
     items = list(check(sent.job, expected, allowed=EVERYTHING, stopped=lambda: False))
@@ -238,7 +237,7 @@ def deliver_files(peer: FilePeer, dice: random.Random, files: int, rows: int) ->
     job, params = job_id(dice), peer.params(dice)
     lines = [csv_line(n, text(dice)) for n in range(files * rows)]
     made = destination(peer.type, job, params)
-    logged: list[LoggedFile] = []
+    logged: list[FileEntry] = []
     with closing(made):
         made.open(0, {}, HEAD)
         for number in range(files):
@@ -246,7 +245,7 @@ def deliver_files(peer: FilePeer, dice: random.Random, files: int, rows: int) ->
             dates = pa.array([START_MS + row * STEP_MS for row in range(first, end)])
             made.write(pa.array(lines[first:end]), first, dates)
             memo = made.prepare()
-            logged.append(LoggedFile(memo["parts"], first, end, tuple(memo["sha256"])))
+            logged.append(FileEntry(memo["parts"], first, end, tuple(memo["sha256"])))
             made.commit()
     delivered = DeliveredJob(job, peer.type, params, len(lines), 0, None, None, (), logged, lambda: False, set, None)
     return Sent(delivered, lines)
@@ -287,7 +286,7 @@ def fault_files(sent: Sent, dice: random.Random, faults: int, made: Counter[str]
     """Damage some files of a job, at most one fault each, and add some; returns what the check must find."""
     job = sent.job
     wanted: set[Found] = set()
-    with closing(PLACES[job.type](job, EVERYTHING)) as place:
+    with closing(files_of(job, EVERYTHING)) as place:
         storage = place.storage
 
         def put(name: str, content: bytes) -> None:
@@ -336,7 +335,7 @@ def fault_files(sent: Sent, dice: random.Random, faults: int, made: Counter[str]
     return wanted
 
 
-def fault_row(sent: Sent, dice: random.Random, file: LoggedFile, name: str, put: Callable[[str, bytes], None]) -> Found:
+def fault_row(sent: Sent, dice: random.Random, file: FileEntry, name: str, put: Callable[[str, bytes], None]) -> Found:
     """Drop, double, move or alter one row of a file, not the last one."""
     rows = list(sent.lines[file.first : file.end])
     at = dice.randrange(len(rows) - 3)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from svcctl.service.destinations import JobDestination, Memo
 from svcctl.service.jobs.checkpoint import Batch, Checkpoint, JobProgress
 from svcctl.service.jobs.runner import JobRun
-from svcctl.service.jobs.step_log import FileEntry, LogEntries, StepEntry, file_of
+from svcctl.service.jobs.step_log import FileEntry, LogEntries, StepEntry
 from svcctl.service.queries.schedule import LateEvents, Step
 
 POLL_SECONDS = 0.5
@@ -139,10 +139,12 @@ class DeliveryBatches:
         self._saved.run.check()
         if self._destination.repeats and (progress := self._with_batch()) != self._saved.progress:
             self._saved.save(progress)
-        prepared = file_of(self._saved.progress.checkpoint.memo, self._saved.progress.sent, self.written)
+        prepared = self._saved.progress.checkpoint.memo
+        hashes = tuple(prepared.get("sha256", ()))
+        files = [FileEntry(prepared["parts"], self._saved.progress.sent, self.written, hashes)] if hashes else []
         memo = self._destination.commit()
         steps = [StepEntry(step.first, step) for step in self._open.steps] if self._destination.repeats else []
-        self._save(memo, steps, prepared)
+        self._save(memo, steps, files)
         self._patience = self._destination.patience
 
     def save_late(self) -> None:

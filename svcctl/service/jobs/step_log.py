@@ -10,16 +10,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from svcctl.service.queries.schedule import Step
 from svcctl.service.state import schema
 from svcctl.service.state.store import Store, is_there, replace
-
-if TYPE_CHECKING:
-    from svcctl.service.destinations import Memo
 
 PAGE_ENTRIES = 1000
 """How many entries are read at once."""
@@ -45,7 +42,10 @@ class StepEntry:
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file with the rows `first <= row < end`; its hash is one of `sha256`."""
+    """A file with the rows from `first` to before `end`.
+
+    `sha256` are the hashes in hexadecimal that it may have: several if it was prepared several times.
+    """
 
     number: int
     first: int
@@ -60,12 +60,6 @@ class LogEntries:
     job_id: str
     steps: tuple[StepEntry, ...] = ()
     files: tuple[FileEntry, ...] = ()
-
-
-def file_of(memo: Memo, first: int, end: int) -> tuple[FileEntry, ...]:
-    """The entry of the file that a destination has prepared, by its memo; empty for a destination without files."""
-    hashes = tuple(memo.get("sha256", ()))
-    return (FileEntry(memo["parts"], first, end, hashes),) if hashes else ()
 
 
 def write(connection: Connection, entries: LogEntries) -> None:

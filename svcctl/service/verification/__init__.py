@@ -6,48 +6,54 @@ code that shares nothing with the delivery. Rows have the numbers that the job g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from svcctl.service.rendering.arrow import row_bytes
+
+if TYPE_CHECKING:
+    from svcctl.service.jobs.step_log import FileEntry
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRows:
-    """Consecutive rows that a job delivered: the number of the first, and each row's text as its destination has it.
+    """Consecutive rows that a job delivered, from `first` to before `end`.
 
-    `dates` are theirs in epoch milliseconds, null for a row without a date. Without `exact`, the rows have results of
-    calculations over several events: sums of floats depend on the order of events, which changes.
+    `lines` are their texts at the destination, and `dates` their epoch milliseconds, null for a row without a date.
+    Both are None for rows that cannot be produced again; `reason` is a clause that says why. Without `exact`, the rows
+    have results of calculations over several events: sums of floats depend on the order of events, which changes.
     """
 
     first: int
-    lines: pa.StringArray
-    dates: pa.Int64Array
+    end: int
+    lines: pa.StringArray | None = None
+    dates: pa.Int64Array | None = None
     exact: bool = True
+    reason: str = ""
 
+    def part(self, first: int, end: int) -> ExpectedRows:
+        if self.lines is None or self.dates is None:
+            return replace(self, first=first, end=end)
+        at, count = first - self.first, end - first
+        return ExpectedRows(first, end, self.lines.slice(at, count), self.dates.slice(at, count), self.exact)
 
-@dataclass(frozen=True, slots=True)
-class NotReproducible:
-    """The rows from `first` to before `end`, which cannot be produced again, and the reason as a clause."""
+    def range_of_dates(self) -> tuple[int | None, int | None]:
+        """The earliest and the latest date in epoch milliseconds; None if there is no date."""
+        if self.dates is None:
+            return None, None
+        limits = pc.min_max(self.dates)
+        return limits["min"].as_py(), limits["max"].as_py()
 
-    first: int
-    end: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedFile:
-    """A file that a job delivered, with its rows from `first` to before `end`.
-
-    `sha256` are the hashes in hexadecimal that it may have: several if it was prepared several times.
-    """
-
-    number: int
-    first: int
-    end: int
-    sha256: tuple[str, ...]
+    def rows(self) -> Iterator[tuple[int, bytes, int | None]]:
+        """The number, the text and the date of each row; nothing for rows that cannot be produced."""
+        if self.lines is not None and self.dates is not None:
+            yield from zip(range(self.first, self.end), row_bytes(self.lines), self.dates.to_pylist(), strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,7 @@ class DeliveredJob:
     offsets: Sequence[tuple[int, int]]
     """For each step the number of its first row, and the offset up to which the partition was written when the step
     began; ascending."""
-    files: Sequence[LoggedFile]
+    files: Sequence[FileEntry]
     """The files with these rows, in the order of their rows."""
     running: Callable[[], bool]
     """Returns whether the job may have delivered more since its rows were counted."""
@@ -84,6 +90,10 @@ class FaultKind(StrEnum):
     ALTERED = "altered"
     TRUNCATED = "truncated"
     FOREIGN = "foreign"
+
+
+GAPS = (FaultKind.MISSING, FaultKind.ALTERED, FaultKind.TRUNCATED, FaultKind.OUT_OF_ORDER)
+"""The faults after which a destination is not whole; the others only add rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,24 +121,30 @@ class CheckProgress:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CheckTally:
-    """The result of a check: numbers of rows, by kind of fault and altogether.
+    """The figures of a check: numbers of rows, by kind of fault and altogether.
 
-    `gap_from` is the date of the first row that is missing, altered, truncated or out of order, and `last_date` the
-    latest date of all rows, both in epoch milliseconds. `notes` are sentences for people. Rows from the date
-    `hidden_from` on may be there, but cannot be seen yet.
+    `gap_from` is the date of the first row with one of GAPS, and `last_date` the latest date of all rows, both in epoch
+    milliseconds. `notes` are sentences for people. Rows from the date `hidden_from` on may be there, but cannot be seen
+    yet: an open transaction may hide them.
     """
 
-    rows: int
-    counts: Mapping[FaultKind, int]
+    rows: int = 0
+    counts: Counter[FaultKind] = field(default_factory=Counter)
     no_longer_there: int = 0
     not_reproducible: int = 0
     not_yet: int = 0
     gap_from: int | None = None
     last_date: int | None = None
-    notes: tuple[str, ...] = ()
     hidden_from: int | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, kind: FaultKind, count: int, date: int | None) -> None:
+        """Add rows with a fault; `date` is that of the first one."""
+        self.counts[kind] += count
+        if kind in GAPS:
+            self.gap_from = earliest(self.gap_from, date)
 
 
 def earliest(*dates: int | None) -> int | None:

@@ -1,4 +1,4 @@
-"""The rows that a job should have delivered, one stretch after another, and whether another text has the same values.
+"""The position of a check in the expected rows, and whether a row of the destination has the expected values.
 
 The type of a column may have become wider since a row was delivered: 1 is now produced as 1.0 or as "1". Such texts
 have the same values, but only if that of the destination is of the narrower type.
@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import groupby
 from math import isclose
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from svcctl.dates.epochs import to_ms
-from svcctl.service.rendering import arrow
-from svcctl.service.verification import ExpectedRows, NotReproducible
+from svcctl.service.verification import ExpectedRows
 
 JSON_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[^",:{}\[\]]+|[",:{}\[\]]', re.DOTALL)
 CSV_TOKENS = re.compile(rb'"(?:[^"]|"")*"|[^",\n]+|[",\n]')
@@ -28,83 +27,44 @@ _NUMBER_TEXT = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _INTEGER = re.compile(r"-?\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """The expected rows from `first` to before `end`; `lines` and `dates` are None if they cannot be produced."""
-
-    first: int
-    end: int
-    lines: pa.StringArray | None = None
-    dates: pa.Int64Array | None = None
-
-    def part(self, first: int, end: int) -> Stretch:
-        if self.lines is None or self.dates is None:
-            return Stretch(first, end)
-        at, count = first - self.first, end - first
-        return Stretch(first, end, self.lines.slice(at, count), self.dates.slice(at, count))
-
-    def range_of_dates(self) -> tuple[int | None, int | None]:
-        """The earliest and the latest date in epoch milliseconds; None if there is no date."""
-        if self.dates is None:
-            return None, None
-        limits = pc.min_max(self.dates)
-        return limits["min"].as_py(), limits["max"].as_py()
-
-    def rows(self) -> Iterator[tuple[bytes, int | None]]:
-        """The text and the date of each row."""
-        assert self.dates is not None
-        return zip(self.texts(), self.dates.to_pylist(), strict=True)
-
-    def texts(self) -> list[bytes]:
-        assert self.lines is not None
-        return arrow.row_bytes(self.lines)
-
-
 class ExpectedCursor:
-    """A position in the rows that a job should have delivered. They come in order, and no row is left out.
+    """A position in the rows that a job should have delivered, from `first` to before `end`.
 
-    `since` is the date before which rows may be gone, in epoch milliseconds.
+    They come in order and without a hole; ValueError otherwise. Rows dated before `since`, in epoch milliseconds, may
+    be gone from the destination.
     """
 
-    def __init__(
-        self, rows: Iterable[ExpectedRows | NotReproducible], first: int, end: int, since: int | None = None
-    ) -> None:
+    def __init__(self, rows: Iterable[ExpectedRows], first: int, end: int, since: int | None = None) -> None:
         self.row = first
         """The number of the next row."""
         self.last_date = 0
         """The latest date of the rows so far, in epoch milliseconds."""
+        self.exact = True
+        """Whether floats of all rows so far are the same each time; see `ExpectedRows`."""
         self._since = since
         self._rows = iter(rows)
-        self.exact = True
-        """Whether floats of the rows are the same each time; see `ExpectedRows`."""
-        self._loaded: deque[Stretch] = deque()
-        self._read = first
+        self._loaded: deque[ExpectedRows] = deque()
         self._end = end
 
-    def next(self, most: int) -> Stretch | None:
-        """The next rows, at most so many; None after the last one. They stay the next until `advance`."""
-        if self.row >= self._end:
-            return None
-        if not self._loaded and not self._load():
-            raise ValueError(f"row {self.row} of {self._end} was not produced")
-        stretch = self._loaded[0]
-        return stretch.part(self.row, min(stretch.end, self.row + most, self._end))
+    def following(self, most: int = sys.maxsize) -> Iterator[ExpectedRows]:
+        """The next rows, at most so many. They stay the next until `advance`."""
+        row, end, at = self.row, min(self._end, self.row + most), 0
+        while row < end:
+            if at == len(self._loaded):
+                self._load(row)
+            rows = self._loaded[at]
+            yield rows.part(row, min(rows.end, end))
+            row, at = rows.end, at + 1
 
-    def take(self, end: int) -> Iterator[Stretch]:
-        """Pass the rows before `end`, and return each stretch of them before that."""
-        while self.row < end and (stretch := self.next(end - self.row)) is not None:
-            yield stretch
-            self.advance(stretch.end - stretch.first)
+    def next(self, most: int) -> ExpectedRows | None:
+        """The first part of the next rows, at most so many; None after the last one."""
+        return next(self.following(most), None)
 
-    def following(self, most: int, end: int) -> Iterator[Stretch]:
-        """The next rows before `end`, at most so many, and only as far as they can be produced."""
-        end, row, at = min(end, self._end, self.row + most), self.row, 0
-        while row < end and (at < len(self._loaded) or self._load()):
-            stretch = self._loaded[at]
-            if stretch.lines is None:
-                return
-            yield stretch.part(row, min(stretch.end, end))
-            row, at = stretch.end, at + 1
+    def take(self, end: int) -> Iterator[ExpectedRows]:
+        """Pass the rows before `end`, and return each part of them before that."""
+        while self.row < end and (rows := self.next(end - self.row)) is not None:
+            yield rows
+            self.advance(rows.end - rows.first)
 
     def advance(self, count: int) -> None:
         """Pass rows that `next` or `following` has returned."""
@@ -116,48 +76,32 @@ class ExpectedCursor:
             if self.row == self._loaded[0].end:
                 self._loaded.popleft()
 
-    def by_age(self, stretch: Stretch) -> Iterator[tuple[Stretch, bool]]:
+    def by_age(self, rows: ExpectedRows) -> Iterator[tuple[ExpectedRows, bool]]:
         """The parts of the next rows, each with whether its rows may be gone since they are older than `since`.
 
         Rows that cannot be produced are as old as the next one that can.
         """
         if self._since is None:
-            yield stretch, False
-        elif stretch.dates is None:
-            following = self._date_after()
-            yield stretch, following is not None and following < self._since
+            yield rows, False
+        elif rows.dates is None:
+            dates = (part.range_of_dates()[0] for part in self.following())
+            first_date = next((date for date in dates if date is not None), None)
+            yield rows, first_date is not None and first_date < self._since
         else:
-            old = pc.fill_null(pc.less(stretch.dates, self._since), False).to_pylist()
-            first = 0
-            for end in range(1, len(old) + 1):
-                if end == len(old) or old[end] != old[first]:
-                    yield stretch.part(stretch.first + first, stretch.first + end), old[first]
-                    first = end
+            row = rows.first
+            for old, group in groupby(pc.fill_null(pc.less(rows.dates, self._since), False).to_pylist()):
+                end = row + len(list(group))
+                yield rows.part(row, end), old
+                row = end
 
-    def _load(self) -> bool:
-        """Load the next rows; False after the last ones."""
-        for rows in self._rows:
-            if rows.first != self._read:
-                raise ValueError(f"row {rows.first} was produced where row {self._read} was expected")
-            if isinstance(rows, ExpectedRows):
-                stretch = Stretch(rows.first, rows.first + len(rows.lines), rows.lines, rows.dates)
-                self.exact = rows.exact
-            else:
-                stretch = Stretch(rows.first, rows.end)
-            self._read = stretch.end
-            if stretch.end > stretch.first:
-                self._loaded.append(stretch)
-                return True
-        return False
-
-    def _date_after(self) -> int | None:
-        """The date of the first row with a date after the next stretch."""
-        at = 1
-        while at < len(self._loaded) or self._load():
-            if (date := self._loaded[at].range_of_dates()[0]) is not None:
-                return date
-            at += 1
-        return None
+    def _load(self, row: int) -> None:
+        """Load the rows that begin with `row`."""
+        rows = next((rows for rows in self._rows if rows.end > rows.first), None)
+        if rows is None or rows.first != row:
+            produced = "none" if rows is None else f"row {rows.first}"
+            raise ValueError(f"row {row} of {self._end} was expected, and {produced} was produced")
+        self.exact = self.exact and rows.exact
+        self._loaded.append(rows)
 
 
 def same_values(expected: bytes, actual: bytes, tokens: re.Pattern[bytes], *, exact: bool = True) -> bool:
@@ -175,9 +119,9 @@ def same_values(expected: bytes, actual: bytes, tokens: re.Pattern[bytes], *, ex
     )
 
 
-def comparable(row: bytes, tokens: re.Pattern[bytes]) -> bytes:
-    """A text that two rows have in common if their values are the same, whatever their types."""
-    return b"\0".join(repr(_value(_text(token))).encode() for token in tokens.findall(row))
+def comparable(row: bytes) -> bytes:
+    """A text that two rows of csv have in common if their values are the same, whatever their types."""
+    return b"\0".join(repr(_value(_text(token))).encode() for token in CSV_TOKENS.findall(row))
 
 
 def _text(token: bytes) -> str:

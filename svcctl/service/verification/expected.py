@@ -28,7 +28,7 @@ from svcctl.service.queries.continuous import Steps
 from svcctl.service.queries.schedule import Step, StepKind
 from svcctl.service.rendering import DateStyle
 from svcctl.service.rendering.rows import ARRAY, CSV, OBJECT, RowFormat
-from svcctl.service.verification import DeliveryFinding, ExpectedRows, FaultKind, NotReproducible, earliest, latest
+from svcctl.service.verification import DeliveryFinding, ExpectedRows, FaultKind, earliest, latest
 
 REMOVED = "events of its range were removed since"
 
@@ -59,7 +59,7 @@ class Production:
         if (stream := self._stream) is not None:
             stream.interrupt()
 
-    def rows(self, entries: Iterable[StepEntry]) -> Iterator[ExpectedRows | NotReproducible]:
+    def rows(self, entries: Iterable[StepEntry]) -> Iterator[ExpectedRows]:
         """Produce the rows in order and without a hole, from the entries of their steps.
 
         Unavailable when the table cannot be read, or when events are removed meanwhile.
@@ -69,7 +69,7 @@ class Production:
         except Unavailable:
             raise
         except SvcctlError as error:
-            yield NotReproducible(self.first, self.sent, error.message)
+            yield ExpectedRows(self.first, self.sent, reason=error.message)
             return
         before: StepEntry | None = None
         for entry, following in pairwise(chain(entries, [None])):
@@ -118,46 +118,44 @@ class Production:
             self._uses_now = steps.plan(replace(step, now=0)).select != steps.plan(step).select
         return self._uses_now
 
-    def _of_step(
-        self, steps: Steps, step: Step, start: int, end: int, *, whole: bool
-    ) -> Iterator[ExpectedRows | NotReproducible]:
+    def _of_step(self, steps: Steps, step: Step, start: int, end: int, *, whole: bool) -> Iterator[ExpectedRows]:
         """The rows of a step that begins with the row `start`, those before `end`; `whole` if it has no others."""
         first = max(self.first, start)
         try:
             plan = steps.plan(step, dated=True)
             removed = self._has_removed(plan, step)
             if removed and not (whole and self._is_complete(plan, step, end - start)):
-                yield NotReproducible(first, end, REMOVED)
+                yield ExpectedRows(first, end, reason=REMOVED)
                 return
         except Unavailable:
             raise
         except SvcctlError as error:  # the table was replaced, moved or lost, or no longer fits the query
-            yield NotReproducible(first, end, error.message)
+            yield ExpectedRows(first, end, reason=error.message)
             return
-        at, extra, dates = first, 0, list[int | None]()
-        for lines, of_rows in self._batches(plan, step, self._expressions(plan), first - start):
-            left = end - at
+        at, extra, extra_dates = first, 0, list[int | None]()
+        for lines, dates in self._batches(plan, step, self._expressions(plan), first - start):
+            left, part_end = end - at, min(end, at + len(lines))
             if at == self.first and self.first_date is None:
-                self.first_date = of_rows[0].as_py()
+                self.first_date = dates[0].as_py()
             if left > 0:
-                yield ExpectedRows(at, lines.slice(0, left), of_rows.slice(0, left), exact=plan.by_event)
+                yield ExpectedRows(at, part_end, lines.slice(0, left), dates.slice(0, left), exact=plan.by_event)
             elif not whole:
                 break
-            at += min(left, len(lines))
+            at = part_end
             if whole and len(lines) > left:
                 extra += len(lines) - left
-                limits = pc.min_max(of_rows.slice(left))
-                dates += [limits["min"].as_py(), limits["max"].as_py()]
+                limits = pc.min_max(dates.slice(left))
+                extra_dates += [limits["min"].as_py(), limits["max"].as_py()]
         if self.stopped():
             return
         if not removed and self._has_removed(plan, step):
             raise Unavailable(f"events of table '{plan.table}' were removed meanwhile; check the job again")
         if extra:
-            limits = earliest(*dates), latest(*dates)
+            limits = earliest(*extra_dates), latest(*extra_dates)
             self.faults.append(DeliveryFinding(FaultKind.MISSING, end, end + extra, None, None, None, *limits))
         if at < end:
             self.faults.append(DeliveryFinding(FaultKind.FOREIGN, at, end))
-            yield NotReproducible(at, end, "its step has fewer rows")
+            yield ExpectedRows(at, end, reason="its step has fewer rows")
 
     def _has_removed(self, plan: Plan, step: Step) -> bool:
         stored = self.engines.of(plan.table).stored

@@ -10,12 +10,16 @@ from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, NamedTuple
 
 from svcctl.errors import SvcctlError
 from svcctl.service.rendering import arrow
-from svcctl.service.verification import DeliveryFinding, FaultKind, LoggedFile
-from svcctl.service.verification.comparison import CSV_TOKENS, ExpectedCursor, Stretch, comparable, same_values
+from svcctl.service.verification import DeliveryFinding, ExpectedRows, FaultKind
+from svcctl.service.verification.comparison import CSV_TOKENS, ExpectedCursor, comparable, same_values
 from svcctl.service.verification.findings import FaultLog
+
+if TYPE_CHECKING:
+    from svcctl.service.jobs.step_log import FileEntry
 
 MAX_ALIGNED = 1000
 """How many rows of each side are aligned at once: longer runs of added or missing rows count as altered."""
@@ -24,8 +28,14 @@ WINDOW_BYTES = 8 << 20
 MAX_ADDED = 1_000_000
 """After so many rows that a file should not have, the rest of it is not looked at."""
 
-Row = tuple[int, bytes, int | None, bytes]
-"""The number, the text and the date of a row that a file should have, and its text in the form of `comparable`."""
+
+class Row(NamedTuple):
+    """A row that a file should have; `value` is its text in the form of `comparable`."""
+
+    number: int
+    line: bytes
+    date: int | None
+    value: bytes
 
 
 class FileText:
@@ -119,7 +129,7 @@ def _end_of_record(text: bytes, at: int) -> int | None:
 class FileComparison:
     """Compares the records of one file with its rows, the next ones of `cursor`, and notes the faults in `log`."""
 
-    def __init__(self, file: LoggedFile, name: str, cursor: ExpectedCursor, log: FaultLog) -> None:
+    def __init__(self, file: FileEntry, name: str, cursor: ExpectedCursor, log: FaultLog) -> None:
         self.not_reproducible = 0
         self.faults = 0
         """How many faults were noted."""
@@ -128,42 +138,41 @@ class FileComparison:
         self._cursor = cursor
         self._log = log
         self._has_equal = self._has_altered = False
-        self._recent: deque[Stretch] = deque()
+        self._recent: deque[ExpectedRows] = deque()
         """Rows that were passed last, to recognise those that come again."""
 
-    def compare(self, text: FileText) -> Iterator[int]:
-        """Compare all records after the header, which is the first one; yields the number of the next row from time to
-        time.
-        """
-        header, first = text.records(1), self._next()
-        if first is None or first.lines is None or header != first.part(first.first, first.first + 1).texts():
+    def compare(self, text: FileText) -> Iterator[None]:
+        """Compare all records after the header, which is the first one; yields from time to time."""
+        header, rows = text.records(1), self._next()
+        if rows is None or header != [line for _, line, _ in rows.part(rows.first, rows.first + 1).rows()]:
             text.skip(sum(map(len, header)))
-        while (stretch := self._next()) is not None:
-            if stretch.lines is None:
-                equal = len(text.skip_records(min(stretch.end - stretch.first, MAX_ALIGNED)))
+        while (rows := self._next()) is not None:
+            if rows.lines is None:
+                equal = len(text.skip_records(min(rows.end - rows.first, MAX_ALIGNED)))
                 self.not_reproducible += equal
-            elif equal := text.skip_equal(arrow.text(stretch.lines), arrow.offsets(stretch.lines)):
-                self._pass(stretch.part(stretch.first, stretch.first + equal))
+            elif equal := text.skip_equal(arrow.text(rows.lines), arrow.offsets(rows.lines)):
+                self._pass(rows.part(rows.first, rows.first + equal))
             self._cursor.advance(equal)
             if not equal and not self._align(text):
                 break
-            yield self._cursor.row
+            yield
         is_replaced = self._has_altered and not self._has_equal
         if self._next() is not None:
-            self._note_rest(FaultKind.ALTERED if is_replaced else text.fault or FaultKind.TRUNCATED)
+            kind = FaultKind.ALTERED if is_replaced else text.fault or FaultKind.TRUNCATED
+            for rows in self._cursor.take(self._file.end):
+                self._note(kind, rows.first, rows.end, *rows.range_of_dates())
         elif text.fault is FaultKind.TRUNCATED:
             self._note(FaultKind.TRUNCATED, self._file.end - 1, self._file.end)
         elif not is_replaced:
             count = 0
             while (added := text.skip_records(MAX_ALIGNED)) and count < MAX_ADDED:
-                self._note_added([comparable(record, CSV_TOKENS) for record in added])
+                self._note_added([comparable(record) for record in added])
                 count += len(added)
 
-    def _next(self) -> Stretch | None:
-        row = self._cursor.row
-        return self._cursor.next(self._file.end - row) if row < self._file.end else None
+    def _next(self) -> ExpectedRows | None:
+        return self._cursor.next(self._file.end - self._cursor.row)
 
-    def _pass(self, equal: Stretch) -> None:
+    def _pass(self, equal: ExpectedRows) -> None:
         """Note rows that the file has where they should be."""
         self._has_equal = True
         self._recent.append(equal.part(max(equal.first, equal.end - MAX_ALIGNED), equal.end))
@@ -172,47 +181,53 @@ class FileComparison:
 
     def _align(self, text: FileText) -> bool:
         """Compare the next rows where they are not equal; False if the file has no more records."""
-        wanted: list[Row] = []
-        size = 0
-        stretches = list(self._cursor.following(MAX_ALIGNED, self._file.end))
-        for stretch in stretches:
-            for row, (line, date) in enumerate(stretch.rows(), stretch.first):
-                if (size := size + len(line)) < WINDOW_BYTES or not wanted:
-                    wanted.append((row, line, date, comparable(line, CSV_TOKENS)))
-        records = text.records(MAX_ALIGNED, [line for _, line, *_ in wanted])
+        rows = list(self._rows_to_align())
+        records = text.records(MAX_ALIGNED, [row.line for row in rows])
         if not records:
             return False
-        expected, values = [row[-1] for row in wanted], [comparable(record, CSV_TOKENS) for record in records]
-        i = j = end = min(len(expected), len(values))
-        if same := next((at for at in range(end) if expected[at] != values[at]), end):
+        expected, values = [row.value for row in rows], [comparable(record) for record in records]
+        size = min(len(expected), len(values))
+        if same := next((at for at in range(size) if expected[at] != values[at]), size):
             blocks = [(0, 0, same)]
         else:
             blocks = list(SequenceMatcher(None, expected, values, autojunk=False).get_matching_blocks()[:-1])
+        i, j = (blocks[-1][0] + blocks[-1][2], blocks[-1][1] + blocks[-1][2]) if blocks else (size, size)
         if blocks:
-            i, j = blocks[-1][0] + blocks[-1][2], blocks[-1][1] + blocks[-1][2]
-            for stretch in stretches:
-                self._pass(stretch)
-        self._name_faults(wanted[:i], values[:j], [*blocks, (i, j, 0)])
+            for part in self._cursor.following(len(rows)):
+                self._pass(part)
+        self._name_faults(rows[:i], values[:j], [*blocks, (i, j, 0)])
+        exact = self._cursor.exact
         for first, at, size in blocks:
-            pairs = zip(wanted[first : first + size], records[at : at + size], strict=True)
-            exact = self._cursor.exact
-            altered = [row for row, record in pairs if not same_values(row[1], record, CSV_TOKENS, exact=exact)]
+            pairs = zip(rows[first : first + size], records[at : at + size], strict=True)
+            altered = [row for row, record in pairs if not same_values(row.line, record, CSV_TOKENS, exact=exact)]
             self._note_rows(FaultKind.ALTERED, altered)
         text.skip(sum(map(len, records[:j])))
         self._cursor.advance(i)
         return True
 
-    def _name_faults(self, wanted: list[Row], values: list[bytes], blocks: list[tuple[int, int, int]]) -> None:
+    def _rows_to_align(self) -> Iterator[Row]:
+        """The next rows, as far as they can be produced: at most MAX_ALIGNED with WINDOW_BYTES, and at least one."""
+        size = 0
+        for part in self._cursor.following(min(MAX_ALIGNED, self._file.end - self._cursor.row)):
+            if part.lines is None:
+                return
+            for number, line, date in part.rows():
+                if size and size + len(line) >= WINDOW_BYTES:
+                    return
+                size += len(line)
+                yield Row(number, line, date, comparable(line))
+
+    def _name_faults(self, rows: list[Row], values: list[bytes], blocks: list[tuple[int, int, int]]) -> None:
         """Name the faults of rows between blocks. A block is where both sides begin to have the same values, and how
         many rows have them.
         """
-        gone, extra = Counter(row[-1] for row in wanted), Counter(values)
+        gone, extra = Counter(row.value for row in rows), Counter(values)
         gone, extra = gone - extra, extra - gone
         i = j = 0
         for i_next, j_next, size in blocks:
             moved, missing = list[Row](), list[Row]()
-            for row in wanted[i:i_next]:
-                (missing if _taken(gone, row[-1]) else moved).append(row)
+            for row in rows[i:i_next]:
+                (missing if _taken(gone, row.value) else moved).append(row)
             added = [value for value in values[j:j_next] if _taken(extra, value)]
             pairs = min(len(missing), len(added))
             self._note_rows(FaultKind.OUT_OF_ORDER, moved)
@@ -224,27 +239,21 @@ class FileComparison:
     def _note_added(self, values: Sequence[bytes]) -> None:
         """Note rows that the file should not have: those of other rows near them are duplicates."""
         recent: dict[bytes, int] = {}
-        for stretch in self._recent if values else ():
-            recent |= {comparable(line, CSV_TOKENS): row for row, line in enumerate(stretch.texts(), stretch.first)}
-        for row in (recent[value] for value in values if value in recent):
-            self._note(FaultKind.DUPLICATED, row, row + 1)
+        for part in self._recent if values else ():
+            recent |= {comparable(line): number for number, line, _ in part.rows()}
+        for number in (recent[value] for value in values if value in recent):
+            self._note(FaultKind.DUPLICATED, number, number + 1)
         if foreign := sum(value not in recent for value in values):
             self._note(FaultKind.FOREIGN, self._cursor.row, self._cursor.row, count=foreign)
 
     def _note_rows(self, kind: FaultKind, rows: Sequence[Row]) -> None:
         self._has_altered = self._has_altered or (kind is FaultKind.ALTERED and bool(rows))
-        for row, _, date, _ in rows:
-            self._note(kind, row, row + 1, date, date)
+        for row in rows:
+            self._note(kind, row.number, row.number + 1, row.date, row.date)
 
-    def _note_rest(self, kind: FaultKind) -> None:
-        """Note a fault of all rows that were not compared yet."""
-        for stretch in self._cursor.take(self._file.end):
-            self._note(kind, stretch.first, stretch.end, *stretch.range_of_dates())
-
-    def _note(self, kind: FaultKind, first: int, end: int, *dates: int | None, count: int | None = None) -> None:
+    def _note(self, kind: FaultKind, first: int, end: int, *dates: int | None, count: int = 1) -> None:
         self.faults += 1
-        finding = DeliveryFinding(kind, first, end, None, None, self._name, *dates)
-        self._log.add(finding, self._cursor.last_date, count)
+        self._log.add(DeliveryFinding(kind, first, end, None, None, self._name, *dates), count=count)
 
 
 def _taken(counter: Counter[bytes], value: bytes) -> bool:

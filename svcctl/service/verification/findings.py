@@ -2,58 +2,57 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from dataclasses import replace
 
 from svcctl.service.verification import CheckTally, DeliveryFinding, FaultKind, earliest, latest
-
-GAPS = (FaultKind.MISSING, FaultKind.ALTERED, FaultKind.TRUNCATED, FaultKind.OUT_OF_ORDER)
-"""The faults after which a destination is not whole; the others only add rows."""
+from svcctl.service.verification.comparison import ExpectedCursor
 
 
 class FaultLog:
-    """Counts faults and other rows for the tally, and merges faults of the same kind that consecutive rows have."""
+    """Counts faults for the tally, and merges faults of the same kind that consecutive rows have.
 
-    def __init__(self) -> None:
-        self.counts: Counter[FaultKind] = Counter()
-        self.no_longer_there = self.not_reproducible = self.not_yet = 0
-        self.notes: list[str] = []
-        self.gap_from: int | None = None
-        """The earliest date of a row with one of GAPS, in epoch milliseconds."""
-        self.hidden_from: int | None = None
-        """The earliest date of rows that an open transaction may hide, in epoch milliseconds."""
+    `cursor` is the position of the check in the expected rows.
+    """
+
+    def __init__(self, cursor: ExpectedCursor) -> None:
+        self.tally = CheckTally()
+        self.uncertain: FaultKind | None = None
+        """The kind whose findings are held back, because it is not known yet whether they are faults."""
+        self._cursor = cursor
         self._open: dict[FaultKind, DeliveryFinding] = {}
-        self._ready: list[DeliveryFinding] = []
+        self._ready: defaultdict[FaultKind, list[DeliveryFinding]] = defaultdict(list)
 
-    def add(self, finding: DeliveryFinding, date: int, count: int | None = None) -> None:
-        """Add a fault. `date` stands for the date of its first row if that is not known: the latest date before.
-
-        A finding without rows counts as one row, or `count` rows.
+    def add(self, finding: DeliveryFinding, *, date: int | None = None, count: int = 1) -> None:
+        """Add a fault. If the date of its first row is not known, `date` stands for it, by default the latest date so
+        far. A finding without rows counts as `count` rows.
         """
         kind = finding.kind
-        self.counts[kind] += finding.end - finding.first or count or 1
-        if kind in GAPS:
-            self.gap_from = earliest(self.gap_from, date if finding.from_ms is None else finding.from_ms)
+        if (dated := finding.from_ms) is None:
+            dated = self._cursor.last_date if date is None else date
+        self.tally.add(kind, finding.end - finding.first or count, dated)
         before = self._open.get(kind)
         if before is not None and before.end == finding.first < finding.end and before.file == finding.file:
             dates = earliest(before.from_ms, finding.from_ms), latest(before.to_ms, finding.to_ms)
             finding = replace(before, end=finding.end, from_ms=dates[0], to_ms=dates[1])
         elif before is not None:
-            self._ready.append(before)
+            self._ready[kind].append(before)
         self._open[kind] = finding
+
+    def drop(self, kind: FaultKind) -> int:
+        """Forget the faults of a kind, none of which was returned yet; returns the number of their rows."""
+        self._open.pop(kind, None)
+        self._ready.pop(kind, None)
+        return self.tally.counts.pop(kind, 0)
 
     def ready(self) -> list[DeliveryFinding]:
         """The findings that are complete since the last call."""
-        ready, self._ready = self._ready, []
-        return ready
+        kinds = [kind for kind in self._ready if kind is not self.uncertain]
+        return [finding for kind in kinds for finding in self._ready.pop(kind)]
 
     def rest(self) -> list[DeliveryFinding]:
         """All findings that were not returned yet."""
-        rest = [*self._ready, *self._open.values()]
-        self._ready, self._open = [], {}
+        self.uncertain = None
+        rest = [*self.ready(), *self._open.values()]
+        self._open = {}
         return rest
-
-    def tally(self, rows: int, last_date: int) -> CheckTally:
-        counted = self.no_longer_there, self.not_reproducible, self.not_yet
-        notes = tuple(self.notes)
-        return CheckTally(rows, self.counts, *counted, self.gap_from, last_date or None, notes, self.hidden_from)

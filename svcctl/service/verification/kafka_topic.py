@@ -6,10 +6,10 @@ it has an offset, which each transaction of the job commits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -17,20 +17,13 @@ from svcctl.api.destinations import Destination, text_of
 from svcctl.errors import CredentialsError, Unavailable
 from svcctl.service.hosts.allowed_hosts import AllowedHosts
 from svcctl.service.hosts.kafka_brokers import Brokers
-from svcctl.service.verification import (
-    CheckProgress,
-    CheckTally,
-    DeliveredJob,
-    DeliveryFinding,
-    ExpectedRows,
-    FaultKind,
-    NotReproducible,
-)
+from svcctl.service.verification import DeliveredJob, FaultKind
 from svcctl.service.verification.comparison import ExpectedCursor
 from svcctl.service.verification.findings import FaultLog
 from svcctl.service.verification.keyed_rows import PartitionComparison
 from svcctl.words import counted
 
+T = TypeVar("T")
 CLIENT_SETTINGS = (
     *("security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.ca.pem"),
     *("api.version.request", "broker.version.fallback"),
@@ -38,6 +31,8 @@ CLIENT_SETTINGS = (
 """The parameters that are settings of the client library, and that reading needs."""
 FIRST_WAIT_SECONDS, WAIT_SECONDS = 5.0, 20.0
 """Seconds to wait for an answer of the brokers: to the first request, and to any other."""
+REQUEST_SECONDS = 1.5
+"""How long one request waits for its answer before it is sent again. No request can be interrupted."""
 POLL_SECONDS = 0.1
 """How long a batch of messages waits until it is full: its last message may be followed by the end of a transaction."""
 MAX_MESSAGES, BATCH_BYTES = 2000, 8 << 20
@@ -52,36 +47,27 @@ _NO_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaE
 
 
 def check_topic(
-    job: DeliveredJob,
-    expected: Iterable[ExpectedRows | NotReproducible],
-    allowed: AllowedHosts,
-    stopped: Callable[[], bool],
-) -> Iterator[DeliveryFinding | CheckProgress | CheckTally]:
-    """Compare a partition with the rows of a job."""
-    cursor, log, duplicates = ExpectedCursor(expected, job.first, job.sent, job.since), FaultLog(), FaultLog()
-    comparison = PartitionComparison(job, cursor, log, duplicates)
-    with closing(PartitionReader(job, allowed)) as reader:
+    job: DeliveredJob, cursor: ExpectedCursor, log: FaultLog, allowed: AllowedHosts, stopped: Callable[[], bool]
+) -> Generator[None]:
+    """Compare a partition with the rows of a job; yields from time to time."""
+    comparison = PartitionComparison(job, cursor, log)
+    log.uncertain = FaultKind.DUPLICATED
+    with closing(PartitionReader(job, allowed, stopped)) as reader:
         if reader.is_there():
             for messages in reader.messages():
                 comparison.add(messages)
-                yield from log.ready()
                 if reader.transactions:
-                    yield from duplicates.ready()
-                yield CheckProgress(cursor.row - job.first)
-                if stopped():
-                    return
+                    log.uncertain = None
+                yield
             comparison.finish(reader.low(), reader.first_hidden())
         else:
-            log.notes.append(f"topic '{reader.topic}' does not have the partition of the job")
+            log.tally.notes.append(f"topic '{reader.topic}' does not have the partition of the job")
             comparison.finish(0, None)
-    if (twice := duplicates.counts[FaultKind.DUPLICATED]) and not reader.transactions:
-        duplicates = FaultLog()
-        log.notes.append(f"{counted(twice, 'row')} arrived twice, as may happen on brokers without transactions")
-    if comparison.not_compared:
-        log.notes.append(f"the values of {counted(comparison.not_compared, 'row')} far out of order were not compared")
-    yield from (*log.rest(), *duplicates.rest())
-    log.counts += duplicates.counts
-    yield log.tally(job.sent - job.first, cursor.last_date)
+    if not reader.transactions and (twice := log.drop(FaultKind.DUPLICATED)):
+        note = f"{counted(twice, 'row')} arrived twice, as may happen on brokers without transactions"
+        log.tally.notes.append(note)
+    if uncompared := comparison.not_compared:
+        log.tally.notes.append(f"the values of {counted(uncompared, 'row')} far out of order were not compared")
 
 
 class PartitionReader:
@@ -89,7 +75,7 @@ class PartitionReader:
     CredentialsError when access is denied.
     """
 
-    def __init__(self, job: DeliveredJob, allowed: AllowedHosts) -> None:
+    def __init__(self, job: DeliveredJob, allowed: AllowedHosts, stopped: Callable[[], bool]) -> None:
         destination = Destination(job.type, job.params)
         settings = {key: text for key in CLIENT_SETTINGS if (text := text_of(destination, key))}
         self.topic = text_of(destination, "topic")
@@ -97,6 +83,7 @@ class PartitionReader:
         """Whether the job's rows came in transactions, as far as that is known: each commits an offset of the job's
         group, and has an offset without a message at its end."""
         self._job = job
+        self._stopped = stopped
         self._place = TopicPartition(self.topic, job.partition or 0)
         self._stable = 0
         self._brokers = Brokers(allowed)
@@ -126,7 +113,7 @@ class PartitionReader:
     def is_there(self) -> bool:
         """Whether the topic has the partition."""
         with self._explained():
-            cluster = self._consumer.list_topics(self.topic, timeout=FIRST_WAIT_SECONDS)
+            cluster = self._answer(lambda wait: self._consumer.list_topics(self.topic, wait), FIRST_WAIT_SECONDS)
             self._brokers.check((broker.host, broker.port) for broker in cluster.brokers.values())
             topic = cluster.topics[self.topic]
             if topic.error is not None and topic.error.code() not in _NO_TOPIC:
@@ -136,22 +123,22 @@ class PartitionReader:
     def low(self) -> int:
         """The offset of the oldest message that the partition still has."""
         with self._explained():
-            return self._consumer.get_watermark_offsets(self._place, WAIT_SECONDS)[0]
+            return self._watermarks(self._consumer)[0]
 
     def first_hidden(self) -> int | None:
         """The offset from which on rows of the job may be hidden by an open transaction; None if there is none."""
         with self._explained(), closing(Consumer({**self._client, "isolation.level": "read_uncommitted"})) as consumer:
-            _, high = consumer.get_watermark_offsets(self._place, WAIT_SECONDS)
+            _, high = self._watermarks(consumer)
             return self._stable if self._stable < (self._job.offset or 0) <= high else None
 
     def messages(self) -> Iterator[list[Message]]:
         """All committed messages up to the end that the partition has now, in order."""
         with self._explained():
-            (committed,) = self._consumer.committed([self._place], WAIT_SECONDS)
+            (committed,) = self._answer(lambda wait: self._consumer.committed([self._place], wait))
             if committed.error is not None:
                 raise KafkaException(committed.error)
             self.transactions = committed.offset != OFFSET_INVALID
-            position, self._stable = self._consumer.get_watermark_offsets(self._place, WAIT_SECONDS)
+            position, self._stable = self._watermarks(self._consumer)
             self._stable = max(self._stable, self._job.offset or 0)  # some brokers say a lower one
             self._consumer.assign([TopicPartition(self.topic, self._place.partition, position)])
             most, last_answer = 100, monotonic()
@@ -174,6 +161,19 @@ class PartitionReader:
                 largest = max((len(message.value() or b"") for message in messages), default=1)
                 most = max(1, min(MAX_MESSAGES, BATCH_BYTES // (largest + 1)))
                 yield messages
+
+    def _watermarks(self, consumer: Consumer) -> tuple[int, int]:
+        return self._answer(lambda wait: consumer.get_watermark_offsets(self._place, wait))
+
+    def _answer(self, request: Callable[[float], T], seconds: float = WAIT_SECONDS) -> T:
+        """The answer to a request with a timeout in seconds. It is repeated, unless the check is stopped."""
+        end = monotonic() + seconds
+        while True:
+            try:
+                return request(max(0.1, min(REQUEST_SECONDS, end - monotonic())))
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError._TIMED_OUT or self._stopped() or monotonic() >= end:
+                    raise
 
     def _is_end(self, message: Message) -> bool:
         error = message.error()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from confluent_kafka import Message
 
-from svcctl.service.verification import DeliveredJob, DeliveryFinding, FaultKind, earliest, latest
+from svcctl.service.verification import DeliveredJob, DeliveryFinding, ExpectedRows, FaultKind, earliest, latest
 from svcctl.service.verification.comparison import JSON_TOKENS, ExpectedCursor, same_values
 from svcctl.service.verification.findings import FaultLog
 
@@ -33,7 +33,7 @@ _MISSING, _EARLY = 1, 2
 
 
 @dataclass(slots=True)
-class SkippedRow:
+class SkippedRows:
     """Rows that were not next where they should have been: between the messages at `before` and at `offset`.
 
     `date_before` is the latest date before them.
@@ -52,7 +52,7 @@ class SkippedRow:
 class PartitionComparison:
     """Compares messages with a job's rows, and notes the faults in `log`.
 
-    Rows that arrived twice are noted in `duplicates`. At most `max_held_bytes` of values and `max_skips` gaps are held.
+    At most `max_held_bytes` of values and `max_skips` gaps are held.
     """
 
     def __init__(
@@ -60,7 +60,6 @@ class PartitionComparison:
         job: DeliveredJob,
         cursor: ExpectedCursor,
         log: FaultLog,
-        duplicates: FaultLog,
         *,
         max_held_bytes: int = MAX_HELD_BYTES,
         max_skips: int = MAX_SKIPS,
@@ -72,10 +71,9 @@ class PartitionComparison:
         self._prefix = f"{job.job_id}/".encode()
         self._cursor = cursor
         self._log = log
-        self._duplicates = duplicates
         self._states = bytearray(job.sent - job.first)
         """For each row 0, _MISSING or _EARLY."""
-        self._skips: list[SkippedRow] = []
+        self._skips: list[SkippedRows] = []
         self._held: dict[int, tuple[bytes | None, int | None]] = {}
         """The value and the offset of a row that came before it was next; the text and the date of a missing one."""
         self._held_bytes = 0
@@ -97,7 +95,7 @@ class PartitionComparison:
         while at < len(messages):
             if count := self._equal(messages, keys, at):
                 at += count
-            elif self._one(messages[at], keys, at, last):
+            elif self._compare_one(messages[at], keys, at, last):
                 at += 1
             else:
                 self._waiting = messages[at:]
@@ -105,23 +103,21 @@ class PartitionComparison:
 
     def _equal(self, messages: Sequence[Message], keys: Sequence[bytes], at: int) -> int:
         """How many messages from `at` on are exactly the next rows, if several are; these rows are passed."""
-        stretch = self._cursor.next(MAX_STRIDE) if self._cursor.row < self._job.sent else None
-        if stretch is None or self._swapped is not None:
+        rows = self._cursor.next(MAX_STRIDE)
+        if rows is None or self._swapped is not None:
             return 0
-        count = min(self._stride, len(messages) - at, self._before_early(stretch.end) - stretch.first)
+        count = min(self._stride, len(messages) - at, self._before_early(rows.end) - rows.first)
         if count > 1:
-            part = stretch.part(stretch.first, stretch.first + count)
-            wanted = f"\n{self._job.job_id}/".join(map(str, range(part.first, part.end)))
-            equal = b"\n".join(keys[at : at + count]) == b"%s%s" % (self._prefix, wanted.encode())
-            if equal and part.lines is not None:
-                kind = pa.large_binary() if pa.types.is_large_string(part.lines.type) else pa.binary()
+            rows = rows.part(rows.first, rows.first + count)
+            expected = f"\n{self._job.job_id}/".join(map(str, range(rows.first, rows.end)))
+            equal = b"\n".join(keys[at : at + count]) == b"%s%s" % (self._prefix, expected.encode())
+            if equal and rows.lines is not None:
+                kind = pa.large_binary() if pa.types.is_large_string(rows.lines.type) else pa.binary()
                 values = pa.array(map(Message.value, messages[at : at + count]), kind)
-                equal = values.equals(part.lines.cast(kind))
+                equal = values.equals(rows.lines.cast(kind))
             if equal:
                 self._stride = min(MAX_STRIDE, 2 * self._stride)
-                self._pass(
-                    part.first, part.end, messages[at + count - 1].offset() or 0, compared=part.lines is not None
-                )
+                self._pass(rows, messages[at + count - 1].offset() or 0)
                 return count
         self._stride = 2
         return 0
@@ -132,19 +128,20 @@ class PartitionComparison:
         early = self._states.find(_EARLY, self._cursor.row - first, end - first)
         return end if early < 0 else first + early
 
-    def _pass(self, first: int, end: int, offset: int, *, compared: bool) -> None:
-        """Pass rows that were found where they should be."""
+    def _pass(self, rows: ExpectedRows, offset: int) -> None:
+        """Pass rows that are where they should be."""
+        count = rows.end - rows.first
         self._offset = max(self._offset, offset)
-        self._cursor.advance(end - first)
-        if not compared:
-            self._log.not_reproducible += end - first
+        self._cursor.advance(count)
+        if rows.lines is None:
+            self._log.tally.not_reproducible += count
 
-    def _one(self, message: Message, keys: Sequence[bytes], at: int, last: bool) -> bool:
+    def _compare_one(self, message: Message, keys: Sequence[bytes], at: int, last: bool) -> bool:
         """Compare one message. False if the messages after it have to be known first."""
         row, offset, value = self._number(keys[at]), message.offset() or 0, message.value()
         if row is None or row >= self._job.sent:
             if row is not None and offset >= (self._job.offset or 0) and self._job.running():
-                self._log.not_yet += 1
+                self._log.tally.not_yet += 1
             else:
                 first, end = (self._cursor.row, self._cursor.row) if row is None else (row, row + 1)
                 self._fault(FaultKind.FOREIGN, first, end, offset)
@@ -203,14 +200,13 @@ class PartitionComparison:
 
     def _take(self, value: bytes | None, offset: int, *, moved: bool) -> None:
         """Compare the next row with its message; `moved` if that is out of order."""
-        stretch = self._cursor.next(1)
-        assert stretch is not None
-        row, compared = self._cursor.row, stretch.lines is not None
-        self._pass(row, row + 1, offset, compared=compared)
-        altered = compared and not self._has(stretch.texts()[0], value)
-        if altered or moved:
-            kind = FaultKind.ALTERED if altered else FaultKind.OUT_OF_ORDER
-            self._fault(kind, row, row + 1, offset, *stretch.range_of_dates())
+        rows = self._cursor.next(1)
+        assert rows is not None
+        self._pass(rows, offset)
+        is_altered = not all(self._has(line, value) for _, line, _ in rows.rows())
+        if is_altered or moved:
+            kind = FaultKind.ALTERED if is_altered else FaultKind.OUT_OF_ORDER
+            self._fault(kind, rows.first, rows.end, offset, *rows.range_of_dates())
         self._swapped = None
 
     def _take_early(self) -> None:
@@ -225,22 +221,19 @@ class PartitionComparison:
             self._take_early()
             if self._cursor.row >= row:
                 return
-            stretch = self._cursor.next(self._before_early(row) - self._cursor.row)
-            assert stretch is not None
-            for part, old in self._cursor.by_age(stretch):
-                skip = SkippedRow(
-                    part.first, part.end, old, *part.range_of_dates(), self._offset, offset, self._cursor.last_date
-                )
-                self._skip(skip)
-            count = stretch.end - stretch.first
-            self._states[stretch.first - self._job.first : stretch.end - self._job.first] = bytes([_MISSING]) * count
-            if stretch.lines is not None and self._held_bytes < self._max_held_bytes:
-                for number, (line, date) in enumerate(stretch.rows(), stretch.first):
-                    if not self._hold(number, line, date):
-                        break
+            rows = self._cursor.next(self._before_early(row) - self._cursor.row)
+            assert rows is not None
+            for part, is_old in self._cursor.by_age(rows):
+                dates = part.range_of_dates()
+                last_date = self._cursor.last_date
+                self._skip(SkippedRows(part.first, part.end, is_old, *dates, self._offset, offset, last_date))
+            count = rows.end - rows.first
+            self._states[rows.first - self._job.first : rows.end - self._job.first] = bytes([_MISSING]) * count
+            if self._held_bytes < self._max_held_bytes:
+                all(self._hold(*row) for row in rows.rows())
             self._cursor.advance(count)
 
-    def _skip(self, skip: SkippedRow) -> None:
+    def _skip(self, skip: SkippedRows) -> None:
         last = self._skips[-1] if self._skips else None
         adjacent = last is not None and last.end == skip.first and last.before == skip.before
         if last is None or last.old != skip.old or not (adjacent or len(self._skips) >= self._max_skips):
@@ -261,9 +254,7 @@ class PartitionComparison:
     def _fault(
         self, kind: FaultKind, first: int, end: int, offset: int | None, *dates: int | None, before: int | None = None
     ) -> None:
-        finding = DeliveryFinding(kind, first, end, self._job.partition, offset, None, *dates)
-        log = self._duplicates if kind is FaultKind.DUPLICATED else self._log
-        log.add(finding, self._cursor.last_date if before is None else before)
+        self._log.add(DeliveryFinding(kind, first, end, self._job.partition, offset, None, *dates), date=before)
 
     def finish(self, low: int, hidden: int | None) -> None:
         """Decide which rows are missing, after the last message. `low` is the first offset that the partition still
@@ -277,11 +268,11 @@ class PartitionComparison:
             for match in re.finditer(b"%c+" % _MISSING, states):
                 first, end = skip.first + match.start(), skip.first + match.end()
                 gone = end if skip.old else max(first, min(end, written, skip.first + low - skip.before - 1))
-                self._log.no_longer_there += gone - first
+                self._log.tally.no_longer_there += gone - first
                 seen = max(gone, min(end, self._hidden_from(skip, hidden)))
-                self._log.not_yet += end - seen
+                self._log.tally.not_yet += end - seen
                 if seen < end:
-                    self._log.hidden_from = earliest(self._log.hidden_from, skip.from_ms or 1)
+                    self._log.tally.hidden_from = earliest(self._log.tally.hidden_from, skip.from_ms or 1)
                 if gone < seen:
                     dates = skip.from_ms, skip.to_ms
                     self._fault(FaultKind.MISSING, gone, seen, skip.offset, *dates, before=skip.date_before)
@@ -297,7 +288,7 @@ class PartitionComparison:
                 return first + max(0, low - offset)
         return self._job.sent
 
-    def _hidden_from(self, skip: SkippedRow, hidden: int | None) -> int:
+    def _hidden_from(self, skip: SkippedRows, hidden: int | None) -> int:
         """The row from which on missing rows may be at the offset `hidden` or later: up to the saved offset, each row
         takes an offset, and none is after a message that was seen."""
         if skip.offset is not None or self._job.offset is None or hidden is None:

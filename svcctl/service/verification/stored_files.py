@@ -12,32 +12,32 @@ import tempfile
 import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import wait
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from svcctl.api.destinations import Destination, text_of
 from svcctl.errors import CredentialsError, Unavailable, UsageError
+from svcctl.io.request_threads import in_thread
 from svcctl.service.hosts.allowed_hosts import AllowedHosts
 from svcctl.service.hosts.proxy import CheckingProxy
-from svcctl.service.verification import (
-    CheckProgress,
-    CheckTally,
-    DeliveredJob,
-    DeliveryFinding,
-    ExpectedRows,
-    FaultKind,
-    LoggedFile,
-    NotReproducible,
-)
+from svcctl.service.verification import DeliveredJob, DeliveryFinding, FaultKind
 from svcctl.service.verification.comparison import ExpectedCursor
 from svcctl.service.verification.file_rows import FileComparison, FileText
 from svcctl.service.verification.findings import FaultLog
 from svcctl.storage import ACCESS_DENIED, Storage
 
+if TYPE_CHECKING:
+    from svcctl.service.jobs.step_log import FileEntry
+
+T = TypeVar("T")
 PIECE_BYTES = 1 << 20
+POLL_SECONDS = 0.1
+"""How soon a check ends that is stopped while it waits for the storage."""
 SUFFIXES = {"plain": "", "gzip": ".gz", "zip": ".zip"}
 """The endings of file names, by the value of `format`."""
 
@@ -103,31 +103,22 @@ def of_hdfs(job: DeliveredJob, allowed: AllowedHosts) -> FilesOfJob:
     return FilesOfJob(Hdfs(url, address=address), *posixpath.splitext(text_of(destination, "file").lstrip("/")))
 
 
-PLACES: dict[str, Callable[[DeliveredJob, AllowedHosts], FilesOfJob]] = {"s3": of_s3, "hdfs": of_hdfs}
+def files_of(job: DeliveredJob, allowed: AllowedHosts) -> FilesOfJob:
+    return of_s3(job, allowed) if job.type == "s3" else of_hdfs(job, allowed)
 
 
 def check_files(
-    job: DeliveredJob,
-    expected: Iterable[ExpectedRows | NotReproducible],
-    allowed: AllowedHosts,
-    stopped: Callable[[], bool],
-) -> Iterator[DeliveryFinding | CheckProgress | CheckTally]:
-    """Compare the files of a job with its rows. Unavailable when the storage does not answer, CredentialsError when it
-    denies the access.
+    job: DeliveredJob, cursor: ExpectedCursor, log: FaultLog, allowed: AllowedHosts, stopped: Callable[[], bool]
+) -> Generator[None]:
+    """Compare the files of a job with its rows; yields from time to time. Unavailable when the storage does not answer,
+    CredentialsError when it denies the access.
     """
-    with _explained(), closing(PLACES[job.type](job, allowed)) as files:
-        cursor = ExpectedCursor(expected, job.first, job.sent, job.since)
-        check = _Check(job, files, cursor, stopped)
+    with _explained(), closing(files_of(job, allowed)) as files:
+        check = _Check(job, files, cursor, log, stopped)
         for file in job.files:
-            for row in check.compare(file):
-                yield from check.log.ready()
-                yield CheckProgress(row - job.first)
-                if stopped():
-                    return
+            yield from check.compare(file)
         check.pass_unfiled(job.sent)
         check.find_foreign()
-        yield from check.log.rest()
-        yield check.log.tally(job.sent - job.first, cursor.last_date)
 
 
 @contextmanager
@@ -144,47 +135,51 @@ class _Check:
     """The check of a job's files, one after the other."""
 
     def __init__(
-        self, job: DeliveredJob, files: FilesOfJob, cursor: ExpectedCursor, stopped: Callable[[], bool]
+        self,
+        job: DeliveredJob,
+        files: FilesOfJob,
+        cursor: ExpectedCursor,
+        log: FaultLog,
+        stopped: Callable[[], bool],
     ) -> None:
-        self.log = FaultLog()
         self._job = job
         self._files = files
         self._cursor = cursor
+        self._log = log
         self._stopped = stopped
 
-    def compare(self, file: LoggedFile) -> Iterator[int]:
-        """Compare one file; yields the number of the next row from time to time."""
+    def compare(self, file: FileEntry) -> Iterator[None]:
+        """Compare one file; yields from time to time."""
         self.pass_unfiled(file.first)
         name = self._files.name(file.number)
-        if self._files.storage.size(name) is None:
+        if self._answer(lambda: self._files.storage.size(name)) is None:
             self._miss(file, name)
-            yield self._cursor.row
             return
-        sha256, comparison = hashlib.sha256(), FileComparison(file, name, self._cursor, self.log)
+        sha256, comparison = hashlib.sha256(), FileComparison(file, name, self._cursor, self._log)
         stored = self._hashed(name, sha256.update)
         with closing(stored), closing(self._unpacked(stored)) as pieces:
             yield from comparison.compare(FileText(pieces))
             deque(stored, maxlen=0)  # what was not read is hashed too
-        if sha256.hexdigest() not in file.sha256 and not self._stopped():
-            self.log.not_reproducible += comparison.not_reproducible
+        if sha256.hexdigest() not in file.sha256:
+            self._log.tally.not_reproducible += comparison.not_reproducible
             if not comparison.faults:
-                self.log.notes.append(f"{name} has other bytes than were delivered, with the same rows")
+                self._log.tally.notes.append(f"{name} has other bytes than were delivered, with the same rows")
                 self._fault(FaultKind.ALTERED, file.first, file.end, name)
 
-    def _miss(self, file: LoggedFile, name: str) -> None:
+    def _miss(self, file: FileEntry, name: str) -> None:
         """Note the rows of a file that is not there, except those that may be gone."""
-        for stretch in self._cursor.take(file.end):
-            for part, old in self._cursor.by_age(stretch):
-                if old:
-                    self.log.no_longer_there += part.end - part.first
+        for rows in self._cursor.take(file.end):
+            for part, is_old in self._cursor.by_age(rows):
+                if is_old:
+                    self._log.tally.no_longer_there += part.end - part.first
                 else:
                     self._fault(FaultKind.MISSING, part.first, part.end, name, *part.range_of_dates())
 
     def pass_unfiled(self, row: int) -> None:
         """Pass the rows before this one that are in no file of the log."""
         if row > self._cursor.row:
-            self.log.not_reproducible += row - self._cursor.row
-            self.log.notes.append(f"rows {self._cursor.row} to {row - 1} are in no file that is logged")
+            self._log.tally.not_reproducible += row - self._cursor.row
+            self._log.tally.notes.append(f"rows {self._cursor.row} to {row - 1} are in no file that is logged")
         deque(self._cursor.take(row), maxlen=0)
 
     def find_foreign(self) -> None:
@@ -195,27 +190,36 @@ class _Check:
         own = {self._files.name(file.number): file.number for file in self._job.files}
         if not own:
             return
-        files = sorted(self._files.numbered(), key=lambda file: file[1])
+        files = self._answer(lambda: sorted(self._files.numbered(), key=itemgetter(1)))
         claimed = self._job.claimed()  # after the files: each is in the state before it is at its destination
         first, last = min(own.values()), max([*own.values(), *claimed])
         for name, number in files:
             if number < first or name in own or number in claimed:
                 continue
             if number > last and self._job.running():
-                self.log.not_yet += 1
+                self._log.tally.not_yet += 1
             else:
                 self._fault(FaultKind.FOREIGN, self._job.sent, self._job.sent, name)
 
     def _fault(self, kind: FaultKind, first: int, end: int, name: str, *dates: int | None) -> None:
-        self.log.add(DeliveryFinding(kind, first, end, None, None, name, *dates), self._cursor.last_date)
+        self._log.add(DeliveryFinding(kind, first, end, None, None, name, *dates))
 
     def _hashed(self, name: str, update: Callable[[bytes], object]) -> Generator[bytes]:
-        """The bytes of a file in pieces, which are hashed on their way. They end early when the check is stopped."""
-        for piece in self._files.storage.read(name):
+        """The bytes of a file in pieces, which are hashed on their way."""
+        pieces = self._files.storage.read(name)
+        while (piece := self._answer(lambda: next(pieces, None))) is not None:
             update(piece)
             yield piece
-            if self._stopped():
-                return
+
+    def _answer(self, request: Callable[[], T]) -> T:
+        """The answer of the storage to a request, for which a library may wait for a minute. Unavailable when the check
+        is stopped.
+        """
+        answer = in_thread(request, "verify storage")
+        while not self._stopped():
+            if wait([answer], POLL_SECONDS).done:
+                return answer.result()
+        raise Unavailable("the check is stopped")
 
     def _unpacked(self, stored: Generator[bytes]) -> Generator[bytes]:
         """The csv of a file. EOFError if the file is cut, and any error of a library if it is damaged."""

@@ -11,11 +11,13 @@ import logging
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple, replace
+from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from svcctl.api import destinations, models
+from svcctl.api import models
+from svcctl.api.destinations import place_of_files, without_secrets
 from svcctl.api.models import JobStatus
 from svcctl.dates.epochs import from_ms
 from svcctl.dates.operators import moment_text
@@ -29,27 +31,23 @@ from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.state.store import Store
 from svcctl.service.verification import (
+    GAPS,
     CheckProgress,
     CheckTally,
     DeliveredJob,
     DeliveryFinding,
     ExpectedRows,
     FaultKind,
-    LoggedFile,
-    NotReproducible,
     earliest,
 )
+from svcctl.service.verification.comparison import ExpectedCursor
 from svcctl.service.verification.expected import Production
-from svcctl.service.verification.findings import GAPS
+from svcctl.service.verification.findings import FaultLog
 
 MOST_CHECKS = 2
 """How many checks a service makes at once."""
-PLACES = {
-    "kafka": ("bootstrap.servers", "topic"),
-    "s3": ("aws.bucket", "aws.endpoint", "s3.fileName"),
-    "hdfs": ("fs.defaultFS", "file"),
-}
-"""The types that can be verified, and their parameters that name the place of the rows."""
+VERIFIABLE = ("kafka", "s3", "hdfs")
+"""The types of destinations that can be verified."""
 COUNTS = {kind: "outOfOrder" if kind is FaultKind.OUT_OF_ORDER else str(kind) for kind in FaultKind}
 """The member of a result for each kind of fault."""
 
@@ -80,7 +78,7 @@ class Checks:
         """
         shown = self.jobs.get(account, job_id)  # before its position is read, which is then at least as far
         job = self.jobs.owned(account, job_id)
-        if job.type not in PLACES or job.request is None:
+        if job.type not in VERIFIABLE or job.request is None:
             reason = f"the destination {job.type} keeps no rows" if job.request is not None else str(job.unreadable)
             raise ServiceError(
                 f"job {job_id} cannot be verified: {reason}", code=400, reason="not-verifiable", data={"job": job_id}
@@ -149,7 +147,7 @@ class JobCheck:
         production = Production(
             self._checks.engines, job.rest, delivered.first, delivered.sent, whole, self._stopped.is_set
         )
-        self._production, tally = production, CheckTally(0, {})
+        self._production, tally = production, CheckTally()
         self.progress = {"job": job.id, "rows": 0, "of": delivered.sent - delivered.first}
         expected = production.rows(step_log.steps(store, job.id, delivered.sent))
         items = self._checks.check(delivered, expected, allowed=self._checks.allowed, stopped=self._stopped.is_set)
@@ -164,8 +162,11 @@ class JobCheck:
         if self._stopped.is_set():
             return None
         for fault in production.faults:
+            count = fault.end - fault.first
+            tally.add(fault.kind, count, fault.from_ms)
+            if fault.kind is FaultKind.FOREIGN:  # rows that their step does not have, which cannot be produced either
+                tally.not_reproducible = max(0, tally.not_reproducible - count)
             yield {"finding": _finding(job, fault)}
-        tally = _with_faults(tally, production.faults)
         reached = max(self._up_to.get(job.id, job.progress.last_datetime), tally.last_date or 0)
         verified = self._remember(job, delivered, tally, gap_before, reached)
         notes = [*self._notes, *_log_notes(delivered, production.first_date), *tally.notes]
@@ -179,7 +180,7 @@ class JobCheck:
         """Save the date up to which a job is verified, and return it. It never passes a gap, nor the date `reached`
         up to which rows were checked."""
         gap = earliest(gap_before, tally.gap_from, tally.hidden_from)
-        dateless = any(tally.counts.get(kind) for kind in GAPS) and tally.gap_from is None
+        dateless = any(tally.counts[kind] for kind in GAPS) and tally.gap_from is None
         # A date that is not kept says nothing of rows that no check has found before.
         excused = tally.no_longer_there > 0 and not self._is_kept and (job.verified or 0) < (self._since or 0)
         if dateless or excused or (delivered.first == delivered.sent > 0):
@@ -193,11 +194,7 @@ class JobCheck:
 
 
 def check(
-    job: DeliveredJob,
-    expected: Iterable[ExpectedRows | NotReproducible],
-    *,
-    allowed: AllowedHosts,
-    stopped: Callable[[], bool],
+    job: DeliveredJob, expected: Iterable[ExpectedRows], *, allowed: AllowedHosts, stopped: Callable[[], bool]
 ) -> Iterator[DeliveryFinding | CheckProgress | CheckTally]:
     """Compare the destination of a job, of Kafka, S3 or HDFS, with its rows; the last item is the tally.
 
@@ -205,12 +202,25 @@ def check(
     answer, or may not be connected to; CredentialsError when it denies the access.
     """
     if job.type == "kafka":
-        from svcctl.service.verification.kafka_topic import check_topic
-
-        return check_topic(job, expected, allowed, stopped)
-    from svcctl.service.verification.stored_files import check_files
-
-    return check_files(job, expected, allowed, stopped)
+        from svcctl.service.verification.kafka_topic import check_topic as compare
+    else:
+        from svcctl.service.verification.stored_files import check_files as compare
+    cursor = ExpectedCursor(expected, job.first, job.sent, job.since)
+    log = FaultLog(cursor)
+    with closing(compare(job, cursor, log, allowed, stopped)) as steps:
+        try:
+            for _ in steps:
+                yield from log.ready()
+                yield CheckProgress(cursor.row - job.first)
+                if stopped():
+                    return
+        except SvcctlError:
+            if stopped():
+                return
+            raise
+    yield from log.rest()
+    log.tally.rows, log.tally.last_date = job.sent - job.first, cursor.last_date or None
+    yield log.tally
 
 
 def _chain(store: Store, job: StoredJob) -> tuple[list[StoredJob], list[str]]:
@@ -218,7 +228,7 @@ def _chain(store: Store, job: StoredJob) -> tuple[list[StoredJob], list[str]]:
     chain, notes = [job], list[str]()
     while (before := chain[0].continues) is not None:
         older = next(iter(job_table.logged(store, before)), None)
-        if older is None or older.request is None or older.type not in PLACES:
+        if older is None or older.request is None or older.type not in VERIFIABLE:
             why = "was removed" if older is None else "cannot be verified"
             notes.append(f"job {before}, which job {chain[0].id} continues, {why}")
             break
@@ -256,7 +266,7 @@ def delivered_by(store: Store, job: StoredJob) -> tuple[DeliveredJob, bool]:
         partition=memo.get("partition"),
         offset=memo.get("offset"),
         offsets=offsets,
-        files=[LoggedFile(*astuple(file)) for file in files if first <= file.first < sent],
+        files=[file for file in files if first <= file.first < sent],
         running=goes_on,
         claimed=partial(_claimed, store, job),
         since=None,
@@ -278,32 +288,16 @@ def _progress(store: Store, job: StoredJob) -> tuple[JobProgress, bool]:
 
 def _claimed(store: Store, job: StoredJob) -> set[int]:
     """The numbers of files in the place of a job that its service has logged, or is about to complete."""
-    place = _place(job.type, job.id, job.params)
+    place = job.type, place_of_files(job.type, job.params, job.id)
     numbers: set[int] = set()
     for other in job_table.logged(store):
-        if _place(other.type, other.id, other.params) == place:
+        if (other.type, place_of_files(other.type, other.params, other.id)) == place:
             numbers |= {file.number for file in step_log.files(store, other.id)}
         for rest in filter(None, (None if other.request is None else other.rest, other.progress.before)):
-            if _place(rest.type, rest.job_id, rest.params) == place and rest.progress.checkpoint.batch is not None:
-                numbers.add(rest.progress.checkpoint.memo["parts"])
+            checkpoint = rest.progress.checkpoint
+            if checkpoint.batch and (rest.type, place_of_files(rest.type, rest.params, rest.job_id)) == place:
+                numbers.add(checkpoint.memo["parts"])
     return numbers
-
-
-def _place(type_: str, job_id: str, params: Mapping[str, Any]) -> tuple[object, ...]:
-    """The type and the place of a destination; objects without a name have the ID of their job."""
-    place = {"s3.fileName": job_id} | {key: value for key, value in params.items() if value}
-    return (type_, *(place.get(key) for key in PLACES.get(type_, ())))
-
-
-def _with_faults(tally: CheckTally, faults: Iterable[DeliveryFinding]) -> CheckTally:
-    """A tally with the faults of the delivery. Rows that a step does not have are no rows that cannot be produced."""
-    for fault in faults:
-        count = fault.end - fault.first
-        counts = {**tally.counts, fault.kind: tally.counts.get(fault.kind, 0) + count}
-        gap = earliest(tally.gap_from, fault.from_ms if fault.kind in GAPS else None)
-        excess = count if fault.kind is FaultKind.FOREIGN else 0
-        tally = replace(tally, counts=counts, gap_from=gap, not_reproducible=max(0, tally.not_reproducible - excess))
-    return tally
 
 
 def _log_notes(delivered: DeliveredJob, date: int | None) -> list[str]:
@@ -338,7 +332,7 @@ def _result(job: StoredJob, tally: CheckTally, up_to: int, verified: int | None,
         "name": job.friendly_name,
         "rows": tally.rows,
         "upTo": up_to,
-        **{name: tally.counts.get(kind, 0) for kind, name in COUNTS.items()},
+        **{name: tally.counts[kind] for kind, name in COUNTS.items()},
         "noLongerThere": tally.no_longer_there,
         "notReproducible": tally.not_reproducible,
         "notYet": tally.not_yet,
@@ -356,5 +350,5 @@ def _refusal(error: Exception, job: StoredJob) -> Mapping[str, Any]:
     status = error.code if isinstance(error, ServiceError) else None
     if isinstance(error, CredentialsError | Unavailable):
         status = 403 if isinstance(error, CredentialsError) else 503
-    message = destinations.without_secrets(error.message, job.params)
+    message = without_secrets(error.message, job.params)
     return {"status": status or 400, "reason": error.reason, "message": message}

@@ -43,7 +43,6 @@ from svcctl.service.queries.schedule import Step
 from svcctl.service.rendering import DateStyle, arrow
 from svcctl.service.rendering.rows import CSV
 from svcctl.service.state.store import Store
-from svcctl.service.verification import ExpectedRows
 from svcctl.service.verification.expected import Production
 from svcctl.service.verification.verify import delivered_by
 
@@ -259,8 +258,7 @@ def check_log(store: Store, engines: Engines, worlds: dict[str, World]) -> None:
         rest = replace(job.rest, type="s3")  # all of these destinations have csv
         production = Production(engines, rest, 0, delivered.sent, whole, lambda: False)
         entries = list(step_log.steps(store, job_id, delivered.sent))
-        produced = [rows for rows in production.rows(entries) if isinstance(rows, ExpectedRows)]
-        rows = [line.encode() for rows in produced for line in rows.lines.to_pylist()]
+        rows = [line for part in production.rows(entries) for _, line, _ in part.rows()]
         assert (rows, production.faults) == (held, [])
         assert len({entry.first for entry in entries}) == len(entries) <= len(held)
         files = [(file.number, file.end - file.first, file.sha256[-1]) for file in delivered.files]

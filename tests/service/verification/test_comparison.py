@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from svcctl.service.verification import ExpectedRows, NotReproducible
+from svcctl.service.verification import ExpectedRows
 from svcctl.service.verification.comparison import CSV_TOKENS, JSON_TOKENS, ExpectedCursor, same_values
 
 
@@ -83,35 +83,36 @@ def test_a_row_of_csv_is_compared_by_value(expected: str, found: str, same: bool
 
 
 def rows(first: int, *dates: int | None) -> ExpectedRows:
-    return ExpectedRows(first, pa.array([f"{first + at}" for at in range(len(dates))]), pa.array(dates, pa.int64()))
+    end = first + len(dates)
+    return ExpectedRows(first, end, pa.array(map(str, range(first, end)), pa.string()), pa.array(dates, pa.int64()))
 
 
-def stretches(cursor: ExpectedCursor, most: int) -> Iterator[tuple[int, int, bool]]:
-    while (stretch := cursor.next(most)) is not None:
-        yield from ((part.first, part.end, old) for part, old in cursor.by_age(stretch))
-        cursor.advance(stretch.end - stretch.first)
+def ages(cursor: ExpectedCursor, most: int) -> Iterator[tuple[int, int, bool]]:
+    while (rows := cursor.next(most)) is not None:
+        yield from ((part.first, part.end, old) for part, old in cursor.by_age(rows))
+        cursor.advance(rows.end - rows.first)
 
 
-def test_rows_come_in_stretches_of_one_age() -> None:
-    expected: list[ExpectedRows | NotReproducible] = [
+def test_rows_come_in_parts_of_one_age() -> None:
+    expected = [
         rows(3, 1, 2, None, 9),
-        NotReproducible(7, 9, "trimmed"),
+        ExpectedRows(7, 9),
         rows(9),
-        NotReproducible(9, 10, ""),
+        ExpectedRows(9, 10),
         rows(10, 4),
     ]
     cursor = ExpectedCursor(expected, 3, 11, since=5)
-    ages = [(3, 5, True), (5, 7, False), (7, 9, True), (9, 10, True), (10, 11, True)]
-    assert list(stretches(cursor, 100)) == ages
+    parts = [(3, 5, True), (5, 7, False), (7, 9, True), (9, 10, True), (10, 11, True)]
+    assert list(ages(cursor, 100)) == parts
     assert (cursor.row, cursor.last_date) == (11, 9)
 
 
 def test_rows_that_cannot_be_produced_are_not_old_without_a_later_date() -> None:
-    cursor = ExpectedCursor([NotReproducible(0, 2, "trimmed")], 0, 2, since=5)
-    assert list(stretches(cursor, 1)) == [(0, 1, False), (1, 2, False)]
+    cursor = ExpectedCursor([ExpectedRows(0, 2)], 0, 2, since=5)
+    assert list(ages(cursor, 1)) == [(0, 1, False), (1, 2, False)]
 
 
 @pytest.mark.parametrize("expected", [[rows(0, 1)], [rows(0, 1), rows(2, 1)]])
 def test_rows_that_are_left_out_are_an_error(expected: list[ExpectedRows]) -> None:
     with pytest.raises(ValueError, match="row 1"):
-        list(stretches(ExpectedCursor(expected, 0, 2), 5))
+        list(ages(ExpectedCursor(expected, 0, 2), 5))

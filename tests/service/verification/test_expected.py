@@ -25,7 +25,7 @@ from svcctl.service.queries.request import AskedQuery
 from svcctl.service.queries.schedule import Step
 from svcctl.service.rendering import DateStyle
 from svcctl.service.rendering.rows import CSV
-from svcctl.service.verification import DeliveryFinding, ExpectedRows, FaultKind, NotReproducible
+from svcctl.service.verification import DeliveryFinding, FaultKind
 from svcctl.service.verification.expected import REMOVED, Production
 
 FIRST = datetime(2024, 1, 1)
@@ -89,13 +89,8 @@ class Delivery:
         row = first
         for part in production.rows(self.entries if entries is None else entries):
             assert part.first == row
-            match part:
-                case ExpectedRows(_, lines, _):
-                    found += lines.to_pylist()
-                    row += len(lines)
-                case NotReproducible(_, end, reason):
-                    found.append((end - row, reason))
-                    row = end
+            found += [(part.end - row, part.reason)] if part.lines is None else part.lines.to_pylist()
+            row = part.end
             between()
         assert row == len(self.rows) + more
         return found, production.faults
@@ -132,8 +127,7 @@ def test_only_rows_of_single_events_have_exact_floats(engines: Engines, query: s
     delivery.now = at(0).replace(tzinfo=UTC) + timedelta(hours=1)
     delivery.deliver((10, 1), (70, 2))
     production = Production(engines, delivery.job, 0, len(delivery.rows), True, lambda: False)
-    parts = [part for part in production.rows(delivery.entries) if isinstance(part, ExpectedRows)]
-    assert {part.exact for part in parts} == {exact}
+    assert {part.exact for part in production.rows(delivery.entries)} == {exact}
 
 
 def test_a_query_of_now_is_produced_with_the_moment_of_each_step(engines: Engines) -> None:

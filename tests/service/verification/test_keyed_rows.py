@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Message
 
-from svcctl.service.verification import DeliveredJob, ExpectedRows, FaultKind, NotReproducible
+from svcctl.service.verification import DeliveredJob, ExpectedRows, FaultKind
 from svcctl.service.verification.comparison import ExpectedCursor
 from svcctl.service.verification.findings import FaultLog
 from svcctl.service.verification.keyed_rows import MAX_HELD_BYTES, PartitionComparison
@@ -24,7 +24,8 @@ TWICE, MOVED = FaultKind.DUPLICATED, FaultKind.OUT_OF_ORDER
 def expected(job: DeliveredJob) -> ExpectedRows:
     """Row 7 has the text `7` and the date 700."""
     numbers = range(job.first, job.sent)
-    return ExpectedRows(job.first, pa.array(map(str, numbers)), pa.array([n * 100 for n in numbers], pa.int64()))
+    dates = pa.array([n * 100 for n in numbers], pa.int64())
+    return ExpectedRows(job.first, job.sent, pa.array(map(str, numbers)), dates)
 
 
 def message(offset: int, key: object, value: object = None) -> Message:
@@ -39,19 +40,19 @@ def compare(
     *,
     low: int = 0,
     hidden: int | None = None,
-    rows: Sequence[ExpectedRows | NotReproducible] | None = None,
+    rows: Sequence[ExpectedRows] | None = None,
     at_once: int = 100,
     max_held_bytes: int = MAX_HELD_BYTES,
 ) -> tuple[list[tuple[Any, ...]], PartitionComparison, FaultLog]:
     """What is found, as the kind, the first row, the one after the last, and the offset."""
-    log, duplicates = FaultLog(), FaultLog()
     cursor = ExpectedCursor([expected(job)] if rows is None else rows, job.first, job.sent, job.since)
-    comparison = PartitionComparison(job, cursor, log, duplicates, max_held_bytes=max_held_bytes)
+    log = FaultLog(cursor)
+    comparison = PartitionComparison(job, cursor, log, max_held_bytes=max_held_bytes)
     there = list(messages)
     for at in range(0, len(there), at_once):
         comparison.add(there[at : at + at_once])
     comparison.finish(low, hidden)
-    found = [(one.kind, one.first, one.end, one.offset) for one in (*log.rest(), *duplicates.rest())]
+    found = [(one.kind, one.first, one.end, one.offset) for one in log.rest()]
     return found, comparison, log
 
 
@@ -94,7 +95,7 @@ def test_values_are_compared_wherever_the_rows_are() -> None:
     messages[1], messages[4], messages[7] = message(1, 4, "x"), message(4, 3, "y"), message(7, 5, "z")
     found, _, log = compare(messages)
     assert found == [(ALTERED, 3, 6, 4)]
-    assert (log.counts, log.gap_from) == ({ALTERED: 3}, 300)
+    assert (log.tally.counts, log.tally.gap_from) == ({ALTERED: 3}, 300)
 
 
 def test_a_message_without_a_value_is_altered() -> None:
@@ -103,12 +104,13 @@ def test_a_message_without_a_value_is_altered() -> None:
 
 
 def test_a_gap_has_the_dates_of_its_rows() -> None:
-    log = FaultLog()
-    comparison = PartitionComparison(JOB, ExpectedCursor([expected(JOB)], 0, 10), log, FaultLog())
+    cursor = ExpectedCursor([expected(JOB)], 0, 10)
+    log = FaultLog(cursor)
+    comparison = PartitionComparison(JOB, cursor, log)
     comparison.add(stream(0, 1, 2, 6, 7, 8, 9))
     comparison.finish(0, None)
     [finding] = log.rest()
-    assert (finding.from_ms, finding.to_ms, finding.partition, log.gap_from) == (300, 500, 3, 300)
+    assert (finding.from_ms, finding.to_ms, finding.partition, log.tally.gap_from) == (300, 500, 3, 300)
 
 
 def at(first: int, *rows: int) -> list[Message]:
@@ -132,22 +134,22 @@ def test_rows_before_the_oldest_message_are_no_longer_there(
     messages: list[Message], low: int, offsets: list[tuple[int, int]], gone: int, wanted: list[tuple[Any, ...]]
 ) -> None:
     found, _, log = compare(messages, replace(JOB, offset=110, offsets=offsets), low=low)
-    assert (found, log.no_longer_there) == (wanted, gone)
+    assert (found, log.tally.no_longer_there) == (wanted, gone)
 
 
 def test_rows_that_may_be_gone_by_their_date_are_no_failure() -> None:
     found, _, log = compare(stream(2, 3, 5, 6, 8, 9), replace(JOB, since=500))
-    assert (found, log.no_longer_there) == ([(MISSING, 7, 8, 4)], 3)
+    assert (found, log.tally.no_longer_there) == ([(MISSING, 7, 8, 4)], 3)
 
 
 def test_rows_behind_an_open_transaction_are_not_there_yet() -> None:
     found, _, log = compare(stream(0, 1, 2, 4, 5), hidden=7)
-    assert (found, log.not_yet) == ([(MISSING, 3, 4, 3), (MISSING, 6, 7, None)], 3)
+    assert (found, log.tally.not_yet) == ([(MISSING, 3, 4, 3), (MISSING, 6, 7, None)], 3)
 
 
 def test_rows_that_a_running_job_delivers_meanwhile_are_not_counted() -> None:
     found, _, log = compare(stream(*range(10), 10, 11), replace(JOB, running=lambda: True))
-    assert (found, log.not_yet) == ([], 2)
+    assert (found, log.tally.not_yet) == ([], 2)
     early = replace(JOB, running=lambda: True, offset=11)
     assert compare(stream(*range(10), 10, 11), early)[0] == [(FOREIGN, 10, 11, 10)]
 
@@ -157,10 +159,10 @@ def test_rows_from_before_the_log_are_not_compared() -> None:
 
 
 def test_rows_that_cannot_be_produced_are_counted_and_missed() -> None:
-    rest = ExpectedRows(5, pa.array(["5", "6", "7", "8", "9"]), pa.array([1] * 5))
-    rows: list[ExpectedRows | NotReproducible] = [NotReproducible(0, 5, "trimmed"), rest]
+    rest = ExpectedRows(5, 10, pa.array(["5", "6", "7", "8", "9"]), pa.array([1] * 5))
+    rows = [ExpectedRows(0, 5), rest]
     found, _, log = compare([message(0, 0, "x"), *stream(0, 1, 2, 4, 5, 6, 7, 8, 9)[1:]], rows=rows)
-    assert (found, log.not_reproducible, log.gap_from) == ([(MISSING, 3, 4, 3)], 4, 0)
+    assert (found, log.tally.not_reproducible, log.tally.gap_from) == ([(MISSING, 3, 4, 3)], 4, 0)
 
 
 def test_more_rows_out_of_order_than_are_held_are_found() -> None:
@@ -169,8 +171,9 @@ def test_more_rows_out_of_order_than_are_held_are_found() -> None:
 
 
 def test_more_gaps_than_are_held_are_merged() -> None:
-    log = FaultLog()
-    comparison = PartitionComparison(JOB, ExpectedCursor([expected(JOB)], 0, 10), log, FaultLog(), max_skips=2)
+    cursor = ExpectedCursor([expected(JOB)], 0, 10)
+    log = FaultLog(cursor)
+    comparison = PartitionComparison(JOB, cursor, log, max_skips=2)
     comparison.add(stream(0, 2, 4, 6, 8, 3))
     comparison.finish(0, None)
     found = sorted((one.first, one.end, one.kind) for one in log.rest())
@@ -185,7 +188,7 @@ def test_any_order_of_rows_is_understood() -> None:
         found, _, log = compare(stream(*keys), at_once=dice.randrange(1, 8))
         missing = [row for kind, first, end, _ in found if kind is MISSING for row in range(first, end)]
         assert sorted(missing) == sorted(set(range(10)) - set(keys))
-        assert log.counts[FOREIGN] == sum(1 for key in keys if key >= 10)
+        assert log.tally.counts[FOREIGN] == sum(1 for key in keys if key >= 10)
         assert sum(1 for one in found if one[0] is TWICE) <= len(keys) - len(set(keys))
 
 
@@ -193,9 +196,9 @@ def test_rows_of_a_job_without_known_offsets_are_gone_with_the_oldest_messages()
     job = replace(JOB, offsets=[])  # it is older than its log
     assert compare(stream(*range(10)), job)[0] == []
     found, _, log = compare([message(row, row) for row in range(4, 10)], job, low=4)
-    assert (found, log.no_longer_there) == ([], 4)
+    assert (found, log.tally.no_longer_there) == ([], 4)
 
 
 def test_the_date_of_rows_that_may_be_hidden_is_known() -> None:
-    assert compare(stream(0, 1, 2, 4, 5), hidden=7)[2].hidden_from is not None
-    assert compare(stream(*range(10)), hidden=7)[2].hidden_from is None
+    assert compare(stream(0, 1, 2, 4, 5), hidden=7)[2].tally.hidden_from is not None
+    assert compare(stream(*range(10)), hidden=7)[2].tally.hidden_from is None

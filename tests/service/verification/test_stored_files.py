@@ -16,13 +16,13 @@ from tools.verify_faults import HEAD, START_MS, STEP_MS, FilePeer, Sent, checked
 
 from svcctl.errors import CredentialsError, Unavailable
 from svcctl.service.hosts.allowed_hosts import EVERYTHING, parse
-from svcctl.service.verification import CheckTally, ExpectedRows, FaultKind, NotReproducible
+from svcctl.service.verification import CheckTally, ExpectedRows, FaultKind
 from svcctl.service.verification.file_rows import split_records
-from svcctl.service.verification.stored_files import PLACES, FilesOfJob
+from svcctl.service.verification.stored_files import FilesOfJob, files_of
 from svcctl.service.verification.verify import check
 
 MISSING, ALTERED, FOREIGN = FaultKind.MISSING, FaultKind.ALTERED, FaultKind.FOREIGN
-TRIMMED = [NotReproducible(0, 60, "trimmed")]
+TRIMMED = [ExpectedRows(0, 60)]
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def objects(s3_peer: S3Peer) -> FilePeer:
 
 @pytest.fixture
 def place(sent: Sent) -> Iterator[FilesOfJob]:
-    with closing(PLACES["s3"](sent.job, EVERYTHING)) as place:
+    with closing(files_of(sent.job, EVERYTHING)) as place:
         yield place
 
 
@@ -111,7 +111,7 @@ def test_rows_are_named_also_where_a_file_is_no_csv(
 def test_a_damaged_archive_is_altered(objects: FilePeer, damage: bytes) -> None:
     peer = FilePeer("s3", lambda dice: {**objects.params(dice), "format": "gzip"})
     packed = deliver_files(peer, random.Random(6), 2, 20)
-    with closing(PLACES["s3"](packed.job, EVERYTHING)) as place:
+    with closing(files_of(packed.job, EVERYTHING)) as place:
         put(place, place.name(0), damage)
         assert checked(packed)[0] == {(ALTERED, 0, 20, place.name(0))}
 
@@ -153,4 +153,4 @@ def test_records_end_where_quotes_are_closed() -> None:
 
 def test_rows_are_expected_in_one_piece_or_several(sent: Sent) -> None:
     dates = pa.array([START_MS + row * STEP_MS for row in range(60)], pa.int64())
-    assert checked(sent, [ExpectedRows(0, pa.array(sent.lines, pa.large_string()), dates)])[0] == set()
+    assert checked(sent, [ExpectedRows(0, 60, pa.array(sent.lines, pa.large_string()), dates)])[0] == set()

@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -47,7 +48,6 @@ from svcctl.service.verification import (
     DeliveryFinding,
     ExpectedRows,
     FaultKind,
-    NotReproducible,
 )
 from svcctl.service.verification.verify import Checks
 
@@ -77,7 +77,7 @@ class Peer:
     def __call__(
         self,
         job: DeliveredJob,
-        expected: Iterable[ExpectedRows | NotReproducible],
+        expected: Iterable[ExpectedRows],
         *,
         allowed: object,
         stopped: Callable[[], bool],
@@ -94,12 +94,12 @@ class Peer:
             raise self.failure
         dates = []
         for part in expected:
-            if isinstance(part, ExpectedRows):
+            if part.lines is not None and part.dates is not None:
                 self.lines += part.lines.to_pylist()
                 dates += part.dates.to_pylist()
         faults = self.faults.get(job.job_id, [])
         yield from faults
-        counts = {fault.kind: fault.end - fault.first for fault in faults}
+        counts = Counter({fault.kind: fault.end - fault.first for fault in faults})
         gap = min((fault.from_ms for fault in faults if fault.from_ms is not None), default=None)
         last, hidden = max(dates, default=None), self.hidden_from
         yield CheckTally(job.sent - job.first, counts, self.gone, gap_from=gap, last_date=last, hidden_from=hidden)

@@ -10,7 +10,7 @@ A job belongs to a domain or a reseller. The jobs of a domain that is not active
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import (
@@ -27,6 +27,7 @@ from sqlalchemy import (
     update,
 )
 
+from svcctl.api.destinations import place_of_files
 from svcctl.api.models import JobStatus
 from svcctl.errors import NotFound, ServiceError
 from svcctl.service.accounts import domains
@@ -240,26 +241,36 @@ def set_dates(store: Store, job_id: str, **dates: int) -> None:
 def remove(store: Store, job_id: str) -> StoredJob | None:
     """Delete a job and return it; None if it is gone.
 
-    A job that another one continues is kept with its log, as REMOVED, until the other job is deleted: both are verified
-    together.
+    The job stays as REMOVED as long as it is needed to verify other jobs. A job that another job continues stays with its
+    log, because both are verified together. A job with files stays with the numbers of its files while another job
+    delivers to the same place, so that the files are not foreign there.
     """
     with store.transaction() as connection:
-        removed = job = next(iter(select_jobs(connection, store, _JOBS.id == job_id)), None)
-        if job is not None and job_id in _continued(connection, store, job.owner):
+        job = next(iter(select_jobs(connection, store, _JOBS.id == job_id)), None)
+        if job is not None:
             values = {"status": str(JobStatus.REMOVED), "holder": None, "fence": _JOBS.fence + 1}
             connection.execute(update(schema.jobs).where(_JOBS.id == job_id).values(values))
-            return removed
-        while job is not None:
+            _forget(connection, _with_removed(connection, store))
+        return job
+
+
+def _forget(connection: Connection, jobs: Sequence[StoredJob]) -> None:
+    """Delete the removed jobs that are not needed to verify others; `jobs` are all that are stored."""
+    needed = [job for job in jobs if job.status is not JobStatus.REMOVED]
+    ids = {job.id for job in needed}
+    for job in needed:  # grows by the jobs that these continue
+        continued = [other for other in jobs if (other.id, other.owner) == (job.continues, job.owner)]
+        needed += [other for other in continued if other.id not in ids]
+        ids |= {other.id for other in continued}
+    places = [(job.type, place_of_files(job.type, job.params, job.id)) for job in needed]
+    for job in (job for job in jobs if job.id not in ids):
+        place = place_of_files(job.type, job.params, job.id)
+        if place and (job.type, place) in places:
+            without_secrets = _columns(replace(job.progress, before=None)) | {"params": dict(place)}
+            connection.execute(update(schema.jobs).where(_JOBS.id == job.id).values(without_secrets))
+            connection.execute(delete(schema.job_steps).where(schema.job_steps.c.job == job.id))
+        else:
             connection.execute(delete(schema.jobs).where(_JOBS.id == job.id))
-            before = _with_removed(connection, store, _JOBS.id == job.continues, ~_THERE)
-            job = next((old for old in before if old.id not in _continued(connection, store, old.owner)), None)
-        return removed
-
-
-def _continued(connection: Connection, store: Store, owner: Owner) -> set[str | None]:
-    """The IDs of the jobs that other jobs of an owner continue."""
-    jobs = _with_removed(connection, store, _JOBS.domain == owner.domain, _JOBS.reseller == owner.reseller)
-    return {job.continues for job in jobs}
 
 
 def free(store: Store) -> ColumnElement[bool]:

@@ -370,6 +370,25 @@ def test_files_are_those_of_the_log_and_others_of_the_place_are_known(world: Wor
     assert delivered.claimed() == {0, 1, 2, 3}
 
 
+def test_files_of_a_removed_job_are_known_while_another_job_has_their_place(world: World) -> None:
+    world.add("a", type="hdfs")
+    world.add("b", type="hdfs", params={"file": "/t.csv", "password": "hidden"})
+    world.add("elsewhere", type="hdfs", params={"file": "/u.csv"})
+    world.log("b", StepEntry(0, Step(0, 0, None, world.mark, MS, None, 0, last=False)))
+    for number, job_id in enumerate(("a", "b", "elsewhere")):
+        world.log(job_id, files=(FileEntry(number, 0, 20, ("x",)),))
+    world.results("a")
+    [delivered] = world.peer.asked
+    for job_id in ("b", "elsewhere"):
+        assert job_table.remove(world.store, job_id) is not None
+    assert (delivered.claimed(), world.ask("b")[0]) == ({0, 1}, 404)
+    [left] = [job for job in job_table.logged(world.store) if job.id != "a"]
+    assert (left.id, left.params) == ("b", {"fs.defaultFS": "", "file": "/t.csv"})
+    assert step_log.last(world.store, "b") is None
+    assert job_table.remove(world.store, "a") is not None
+    assert job_table.logged(world.store) == []
+
+
 def test_the_date_from_which_rows_are_kept_is_remembered(world: World) -> None:
     world.add("a")
     world.results("a", f"?from={MS}")

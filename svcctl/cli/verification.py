@@ -24,15 +24,15 @@ from svcctl.words import counted, json_text
 FINDINGS_PER_KIND = 5
 """The findings of a kind that are printed for a job; the others are counted."""
 WORST_FIRST = (3, 6, 7, 1, 5, 4, 2, 10, 0)
-"""The exit codes of jobs. That of a command is the first one that a job has: a destination that could not be read comes
-before rows that are missing, and 10 means that all jobs were checked, and that nothing but additions was found."""
+"""The exit codes of jobs; a command has the first of them that a job has. A destination that could not be read comes
+before missing rows. 10 means that all jobs were checked, and that destinations only have additional rows."""
 OTHERS = {
     "foreign": "foreign",
     "noLongerThere": "no longer there",
     "notReproducible": "that cannot be produced again",
     "notYet": "not there yet",
 }
-"""The members of a result that stand after its sentence, and how they are called."""
+"""The members of a result that stand at the end of its sentence, with their words."""
 UNCOMPARED = ("missing", "noLongerThere", "notReproducible")
 """The members of a result that count rows whose values were not compared."""
 METRICS = {
@@ -96,7 +96,7 @@ class DeliveryChecks:
                     if self.programs:
                         self.svc.output.records(row_listing(kind), [[members]], self.svc.format("ndjson", lists=True))
                     if kind == "finding":
-                        self._tell_finding(members)
+                        self._report_finding(members)
                     elif kind == "result":
                         yield self._conclude(members)
         except SvcctlError as error:
@@ -106,7 +106,7 @@ class DeliveryChecks:
     def _label(self, job_id: str) -> str:
         return f"{self.names.get(job_id) or job_id}: " if self.several or job_id not in self.jobs else ""
 
-    def _tell_finding(self, finding: Mapping[str, Any]) -> None:
+    def _report_finding(self, finding: Mapping[str, Any]) -> None:
         """Report a finding, and how to query the rows of a gap. Many of a kind are only counted, without --verbose."""
         job_id, kind = str(finding.get("job")), str(finding.get("kind"))
         self.findings[job_id, kind] += 1
@@ -116,13 +116,13 @@ class DeliveryChecks:
         hint = None if command is None else Advice("the rows of this time: ", command)
         self.svc.diagnostics.report(IncompleteResult(f"{self._label(job_id)}{finding_text(finding)}", hint=hint))
 
-    def _tell_others(self, job_id: str) -> None:
-        """Report how many findings of a job were only counted."""
+    def _report_others(self, job_id: str) -> None:
+        """Report the number of findings of a job that were only counted."""
         if self.programs or self.svc.diagnostics.verbose:
             return
         every = CommandLine(f"svcctl -v job verify {shlex.quote(self.names.get(job_id) or job_id)}")
-        for (checked, kind), count in self.findings.items():
-            if checked == job_id and count > FINDINGS_PER_KIND:
+        for (job, kind), count in self.findings.items():
+            if job == job_id and count > FINDINGS_PER_KIND:
                 more = f"{self._label(job_id)}{count - FINDINGS_PER_KIND:,} more findings are {kind}; to see all: "
                 self.svc.diagnostics.report(IncompleteResult(Advice(more, every)))
 
@@ -130,7 +130,7 @@ class DeliveryChecks:
         """Report the result of a job; returns its exit code."""
         job_id = str(result.get("job"))
         label = self._label(job_id)
-        self._tell_others(job_id)
+        self._report_others(job_id)
         for note in result.get("notes") or ():
             self.svc.diagnostics.note(f"{label}{json_text(note)}")
         text = f"{label}{result_text(result)}"

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from svcctl.service.jobs.step_log import FileEntry
 
 MAX_ALIGNED = 1000
-"""How many rows of each side are aligned at once: longer runs of added or missing rows count as altered."""
+"""The most rows of each side that are aligned at once. Longer runs of added or missing rows count as altered."""
 WINDOW_BYTES = 8 << 20
-"""How much of a file is read ahead to align rows, and so the longest record."""
+"""The bytes of a file that are read ahead to align rows. Longer records are cut."""
 MAX_ADDED = 1_000_000
-"""After so many rows that a file should not have, the rest of it is not looked at."""
+"""The most additional rows of a file that are counted."""
 
 
 class Row(NamedTuple):

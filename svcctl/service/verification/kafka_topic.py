@@ -1,7 +1,7 @@
 """A topic of Kafka: the partition that a job writes to is read as consumers of committed messages see it.
 
-Nothing is changed there: no offset is committed, and the job's consumer group is not joined. It is only asked whether
-it has an offset, which each transaction of the job commits.
+Nothing is changed there: no offset is committed, and the job's consumer group is not joined. The check only reads
+whether the group has an offset, which each transaction of the job commits.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ REQUEST_SECONDS = 1.5
 POLL_SECONDS = 0.1
 """How long a batch of messages waits until it is full: its last message may be followed by the end of a transaction."""
 MAX_MESSAGES, BATCH_BYTES = 2000, 8 << 20
-"""How many messages are read at once, and about how many bytes."""
+"""The most messages that are read at once, and their bytes, roughly."""
 FETCHED_KILOBYTES, FETCHED_MESSAGES = 16 << 10, 20_000
-"""How much the library may fetch ahead, and how many messages are enough: each takes some hundred bytes more."""
+"""The bytes that the library may fetch ahead, and the messages that are enough: each takes some hundred bytes more."""
 _DENIED = (
     *(KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED),
     *(KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED),

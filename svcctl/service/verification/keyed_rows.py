@@ -20,23 +20,23 @@ from svcctl.service.verification.comparison import JSON_TOKENS, ExpectedCursor, 
 from svcctl.service.verification.findings import FaultLog
 
 MAX_AHEAD = 100
-"""How many messages after one that is not next are looked at to find the next row."""
+"""The most messages that are read ahead to find out whether a row came too early."""
 MAX_STRIDE = 4096
 """The most messages that are compared at once."""
 MAX_HELD_BYTES = 16 << 20
-"""How much of the values of rows that are out of order is held to compare them."""
+"""The memory for rows that are out of order, which are held to compare their values."""
 HELD_ROW_BYTES = 300
 """The memory of a held row without its value, as measured with CPython."""
 MAX_SKIPS = 50_000
-"""How many gaps are held with their dates; more are merged."""
+"""The most gaps that are held with their dates; later ones are merged."""
 _MISSING, _EARLY = 1, 2
 
 
 @dataclass(slots=True)
 class SkippedRows:
-    """Rows that were not next where they should have been: between the messages at `before` and at `offset`.
+    """Rows that are not between the messages at `before` and at `offset`, where they should be.
 
-    `date_before` is the latest date before them.
+    `old` says that they may be gone by their date. `date_before` is the latest date before them.
     """
 
     first: int
@@ -102,7 +102,7 @@ class PartitionComparison:
                 return
 
     def _equal(self, messages: Sequence[Message], keys: Sequence[bytes], at: int) -> int:
-        """How many messages from `at` on are exactly the next rows, if several are; these rows are passed."""
+        """Pass the next rows if several messages from `at` on are equal to them; returns how many."""
         rows = self._cursor.next(MAX_STRIDE)
         if rows is None or self._swapped is not None:
             return 0
@@ -137,7 +137,7 @@ class PartitionComparison:
             self._log.tally.not_reproducible += count
 
     def _compare_one(self, message: Message, keys: Sequence[bytes], at: int, last: bool) -> bool:
-        """Compare one message. False if the messages after it have to be known first."""
+        """Compare one message; False if messages after it are needed first."""
         row, offset, value = self._number(keys[at]), message.offset() or 0, message.value()
         if row is None or row >= self._job.sent:
             if row is not None and offset >= (self._job.offset or 0) and self._job.running():
@@ -182,7 +182,7 @@ class PartitionComparison:
         return self._states[row - self._job.first] if row < self._job.sent else 0
 
     def _hold(self, row: int, text: bytes | None, detail: int | None) -> bool:
-        """Hold a row if there is room for it."""
+        """Hold a row, unless too many are held."""
         size = HELD_ROW_BYTES + len(text or b"")
         if self._held_bytes + size > self._max_held_bytes:
             return False
@@ -243,7 +243,7 @@ class PartitionComparison:
         last.from_ms, last.to_ms = earliest(last.from_ms, skip.from_ms), latest(last.to_ms, skip.to_ms)
 
     def _fill(self, row: int, value: bytes | None, offset: int) -> None:
-        """Note a missing row as found, after rows that should be after it."""
+        """Note a row that comes after later ones as out of order, no longer as missing."""
         skip = self._skips[bisect_right(self._skips, row, key=lambda skip: skip.first) - 1]
         line, date = self._release(row)
         self.not_compared += line is None
@@ -258,7 +258,7 @@ class PartitionComparison:
 
     def finish(self, low: int, hidden: int | None) -> None:
         """Decide which rows are missing, after the last message. `low` is the first offset that the partition still
-        has. Rows at the offset `hidden` or later cannot be seen yet.
+        has. Messages at the offset `hidden` or later cannot be read yet.
         """
         self._compare(self._waiting, last=True)
         self._skip_to(self._job.sent, None)
@@ -278,8 +278,10 @@ class PartitionComparison:
                     self._fault(FaultKind.MISSING, gone, seen, skip.offset, *dates, before=skip.date_before)
 
     def _written_before(self, low: int) -> int:
-        """The row before which all rows may have been written before the offset `low`: each row takes an offset after
-        the one where its step began. All rows, if no such offset is known."""
+        """The row before which rows may have been at offsets below `low`; `sent` if no offset of a step is known.
+
+        Each row of a step takes an offset, from the one where the step began.
+        """
         if not self._job.offsets:
             return self._job.sent
         firsts = [first for first, _ in self._job.offsets]
@@ -289,8 +291,10 @@ class PartitionComparison:
         return self._job.sent
 
     def _hidden_from(self, skip: SkippedRows, hidden: int | None) -> int:
-        """The row from which on missing rows may be at the offset `hidden` or later: up to the saved offset, each row
-        takes an offset, and none is after a message that was seen."""
+        """The row from which missing rows may be at the offset `hidden` or later.
+
+        Only rows after the last message can be hidden. Each of them takes an offset before the saved one.
+        """
         if skip.offset is not None or self._job.offset is None or hidden is None:
             return self._job.sent
         return self._job.sent - (self._job.offset - hidden)

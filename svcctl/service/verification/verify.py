@@ -1,7 +1,7 @@
 """The check of a job with the jobs that it continues, the oldest first, and what it finds as JSON.
 
-A check reads the state, the tables and the destination. It needs no place among the queries and no lease, and covers
-the rows up to the position that was saved when it began. A service makes at most MOST_CHECKS at once, and at most one
+A check reads the state, the tables and the destination. It counts as no query and needs no lease. It covers the rows up
+to the position that was saved when it began. A service makes at most MOST_CHECKS at once, and at most one
 of a job.
 """
 
@@ -45,7 +45,7 @@ from svcctl.service.verification.expected import Production
 from svcctl.service.verification.findings import FaultLog
 
 MOST_CHECKS = 2
-"""How many checks a service makes at once."""
+"""The most checks of a service at the same time."""
 VERIFIABLE = ("kafka", "s3", "hdfs")
 """The types of destinations that can be verified."""
 COUNTS = {kind: "outOfOrder" if kind is FaultKind.OUT_OF_ORDER else str(kind) for kind in FaultKind}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -26,6 +27,7 @@ from svcctl.service.queries.schedule import Step
 from svcctl.service.rendering import DateStyle
 from svcctl.service.rendering.rows import CSV
 from svcctl.service.verification import DeliveryFinding, FaultKind
+from svcctl.service.verification.comparison import CSV_TOKENS, same_values
 from svcctl.service.verification.expected import REMOVED, Production
 
 FIRST = datetime(2024, 1, 1)
@@ -195,6 +197,19 @@ def test_a_wider_type_of_a_column_changes_the_text_of_its_values(engines: Engine
     wider = (COLUMNS[0], Column("n", Type.FLOAT8))
     engines.of("t").stored.append("t", batches(wider, [(at(3), 0.5)]), change=ColumnChange(COLUMNS, wider))
     assert delivery.produced() == (["1.0\n", "2.0\n"], [])
+
+
+def test_floats_that_are_null_in_files_have_the_same_values_once_their_column_is_text(engines: Engines) -> None:
+    stored, delivery = engines.of("t").stored, Delivery(engines, "from t select n, 1 as one")
+    floats, texts = ((COLUMNS[0], Column("n", type_)) for type_ in (Type.FLOAT8, Type.STR))
+    events = [(at(second), n) for second, n in enumerate((math.nan, math.inf, -math.inf, 0.5))]
+    stored.append("t", batches(floats, events), change=ColumnChange(COLUMNS, floats))
+    delivery.deliver()
+    assert delivery.rows == [",1\n", ",1\n", ",1\n", "0.5,1\n"]
+    stored.append("t", batches(texts, [(at(9), "x")]), change=ColumnChange(floats, texts))
+    produced, _ = delivery.produced()
+    pairs = zip(map(str, produced), delivery.rows, strict=True)
+    assert [same_values(line.encode(), row.encode(), CSV_TOKENS) for line, row in pairs] == [True] * 4
 
 
 def test_rows_that_a_delivery_left_out_are_missing(engines: Engines) -> None:

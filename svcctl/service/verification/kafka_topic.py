@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -43,6 +43,7 @@ _DENIED = (
     *(KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED),
     *(KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED),
 )
+_NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
 _NO_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
 
@@ -172,8 +173,9 @@ class PartitionReader:
             try:
                 return request(max(0.1, min(REQUEST_SECONDS, end - monotonic())))
             except KafkaException as error:
-                if error.args[0].code() != KafkaError._TIMED_OUT or self._stopped() or monotonic() >= end:
+                if _code(error) not in _NO_ANSWER or self._denied or self._stopped() or monotonic() >= end:
                     raise
+                sleep(POLL_SECONDS)
 
     def _is_end(self, message: Message) -> bool:
         error = message.error()
@@ -190,8 +192,14 @@ class PartitionReader:
             yield
         except KafkaException as error:
             self._brokers.raise_refused()
-            cause = error.args[0] if error.args and isinstance(error.args[0], KafkaError) else None
-            if self._denied or (cause is not None and cause.code() in _DENIED):
+            code = _code(error)
+            if self._denied or code in _DENIED:
                 raise CredentialsError("kafka: access is denied") from None
-            reason = "the client library cannot use the settings" if cause is None else KafkaError(cause.code()).str()
+            reason = "the client library cannot use the settings" if code is None else KafkaError(code).str()
             raise Unavailable(f"kafka: {reason} ({self._servers})") from None
+
+
+def _code(error: KafkaException) -> int | None:
+    """The code of an error; None if the library raised it without one."""
+    cause = error.args[0] if error.args else None
+    return cause.code() if isinstance(cause, KafkaError) else None

@@ -230,7 +230,9 @@ class PartitionComparison:
             count = rows.end - rows.first
             self._states[rows.first - self._job.first : rows.end - self._job.first] = bytes([_MISSING]) * count
             if self._held_bytes < self._max_held_bytes:
-                all(self._hold(*row) for row in rows.rows())
+                for number, line, date in rows.rows():
+                    if not self._hold(number, line, date):
+                        break
             self._cursor.advance(count)
 
     def _skip(self, skip: SkippedRows) -> None:

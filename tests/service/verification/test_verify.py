@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 import time
 from collections import Counter
@@ -49,7 +50,7 @@ from svcctl.service.verification import (
     ExpectedRows,
     FaultKind,
 )
-from svcctl.service.verification.verify import Checks
+from svcctl.service.verification.verify import Checks, check
 
 NOW = 1_750_000_000.0
 MS = 1_704_067_200_000
@@ -435,6 +436,39 @@ def test_a_check_that_cannot_go_on_says_why(failure: Exception, code: int, world
     assert world.ask("a")[0] == 200  # the check before it is over
 
 
+async def follow(app: Any, job_id: str, leave: asyncio.Event) -> None:
+    """Ask for a check, read its progress, and leave."""
+    begun, body = asyncio.Event(), [b""]
+
+    async def receive() -> dict[str, Any]:
+        if body:
+            return {"type": "http.request", "body": body.pop(), "more_body": False}
+        await leave.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        if b'"progress"' in message.get("body", b""):
+            begun.set()
+
+    path = f"/service/jobs/{job_id}/verify"
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": "GET",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [(b"authorization", b"Bearer mine")],
+        "client": ("127.0.0.1", 1),
+        "server": ("service", 80),
+        "scheme": "http",
+    }
+    task = asyncio.create_task(app(scope, receive, send))
+    await asyncio.wait_for(begun.wait(), 10)
+    await task
+
+
 def test_a_client_that_leaves_ends_the_check_and_two_run_at_most(world: World) -> None:
     for job_id in ("a", "b", "c"):
         world.add(job_id)
@@ -442,42 +476,10 @@ def test_a_client_that_leaves_ends_the_check_and_two_run_at_most(world: World) -
     world.peer.waits = True
     seen: list[tuple[int, Any]] = []
 
-    async def follow(job_id: str, leave: asyncio.Event) -> None:
-        """Ask for a check, read its progress, and leave."""
-        begun, body = asyncio.Event(), [b""]
-
-        async def receive() -> dict[str, Any]:
-            if body:
-                return {"type": "http.request", "body": body.pop(), "more_body": False}
-            await leave.wait()
-            return {"type": "http.disconnect"}
-
-        async def send(message: Any) -> None:
-            if b'"progress"' in message.get("body", b""):
-                begun.set()
-
-        path = f"/service/jobs/{job_id}/verify"
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.3"},
-            "http_version": "1.1",
-            "method": "GET",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": b"",
-            "headers": [(b"authorization", b"Bearer mine")],
-            "client": ("127.0.0.1", 1),
-            "server": ("service", 80),
-            "scheme": "http",
-        }
-        task = asyncio.create_task(world.app(scope, receive, send))
-        await asyncio.wait_for(begun.wait(), 10)
-        await task
-
     async def both() -> None:
         leave = asyncio.Event()
-        first = asyncio.create_task(follow("a", leave))
-        second = asyncio.create_task(follow("b", leave))
+        first = asyncio.create_task(follow(world.app, "a", leave))
+        second = asyncio.create_task(follow(world.app, "b", leave))
         await asyncio.sleep(1.5)
         for job_id in ("a", "c", "d"):
             seen.append(await asyncio.to_thread(world.ask, job_id))
@@ -494,3 +496,20 @@ def test_a_client_that_leaves_ends_the_check_and_two_run_at_most(world: World) -
     assert world.service.turns.load() == {"running": 0, "waiting": 0, "idle": 0}
     world.peer.waits = False
     assert world.results("c") == [result("c")]
+
+
+def test_a_check_ends_soon_after_its_client_left_although_the_storage_is_silent(world: World) -> None:
+    async def leave_soon(app: Any) -> None:
+        leave = asyncio.Event()
+        asyncio.get_running_loop().call_later(1, leave.set)
+        await asyncio.wait_for(follow(app, "a", leave), 3)
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        world.add("a", type="s3", params={"aws.bucket": "b", "aws.endpoint": url_of(silent)})
+        world.log("a", files=(FileEntry(0, 0, 20, ("x",)),))
+        checks = Checks(world.store, world.service.engines, world.jobs, EVERYTHING, check)
+        asyncio.run(leave_soon(build(world.service, world.jobs, checks=checks)))
+
+
+def url_of(server: socket.socket) -> str:
+    return f"http://127.0.0.1:{server.getsockname()[1]}"

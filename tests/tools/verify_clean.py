@@ -1,8 +1,8 @@
 """Clean runs: whatever happens to a service and its tables, `job verify` finds no fault in what its jobs delivered.
 
 Each round runs jobs of several kinds on one real service, with tables of their own. At random moments the service is
-killed or restarted, jobs are stopped, started and continued with changed queries, events come late, tables are trimmed
-and replaced, and columns grow. Jobs are verified while they run, and at the end.
+killed or restarted, jobs are stopped, started, removed and continued with changed queries, events come late, tables are
+trimmed and replaced, and columns grow. Jobs are verified while they run, and at the end.
 
     python tests/tools/verify_clean.py kafka s3 hdfs --rounds 30 --seed 20261126
 """
@@ -130,7 +130,7 @@ class Round:
             self.verify,
             self.verify,
         ]
-        each += [self.trim, self.replace, self.widen, self.change, self.wait]
+        each += [self.trim, self.replace, self.widen, self.change, self.wait, self.remove]
         for _ in range(acts):
             job = self.dice.choice(self.jobs)
             act = self.dice.choice([*each, *[self.kill] * 4, self.restart])
@@ -186,6 +186,11 @@ class Round:
 
     def change(self, job: CleanJob) -> None:
         job.query = self.dice.choice(CHANGED).format(table=job.table)
+        self.apply(job)
+
+    def remove(self, job: CleanJob) -> None:
+        """Begin with a new job. Files of the removed one are not foreign to other jobs of its place."""
+        self.shell("job", "rm", "--yes", job.name)
         self.apply(job)
 
     def stop_and_start(self, job: CleanJob) -> None:

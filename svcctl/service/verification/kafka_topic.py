@@ -101,6 +101,7 @@ class PartitionReader:
             "queued.max.messages.kbytes": FETCHED_KILOBYTES,
             "queued.min.messages": FETCHED_MESSAGES,
             "fetch.wait.max.ms": 50,
+            "fetch.queue.backoff.ms": 5,  # the default of a second is longer than a full queue lasts
             **settings,
             **self._brokers.settings,
             "error_cb": self._note,

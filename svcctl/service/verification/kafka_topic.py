@@ -37,7 +37,7 @@ POLL_SECONDS = 0.1
 """How long a batch of messages waits until it is full: its last message may be followed by the end of a transaction."""
 MAX_MESSAGES, BATCH_BYTES = 2000, 8 << 20
 """The most messages that are read at once, and their bytes, roughly."""
-FETCHED_KILOBYTES, FETCHED_MESSAGES = 16 << 10, 20_000
+FETCHED_KILOBYTES, FETCHED_MESSAGES = 8 << 10, 10_000
 """The bytes that the library may fetch ahead, and the messages that are enough: each takes some hundred bytes more."""
 _DENIED = (
     *(KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED),

@@ -241,8 +241,8 @@ def set_dates(store: Store, job_id: str, **dates: int) -> None:
 def remove(store: Store, job_id: str) -> StoredJob | None:
     """Delete a job and return it; None if it is gone.
 
-    The job stays as REMOVED as long as it is needed to verify other jobs. A job that another job continues stays with its
-    log, because both are verified together. A job with files stays with the numbers of its files while another job
+    The job stays as REMOVED as long as other jobs need it for their checks. A job that another job continues stays with
+    its log, because both are verified together. A job with files stays with the numbers of its files while another job
     delivers to the same place, so that the files are not foreign there.
     """
     with store.transaction() as connection:

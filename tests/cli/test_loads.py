@@ -4,7 +4,7 @@ import os
 from itertools import count
 from pathlib import Path
 
-from svcctl.cli.commands.service.loading import reading
+from svcctl.cli.loads import load_progress
 from svcctl.terminal.diagnostics import Work
 
 
@@ -13,7 +13,7 @@ def test_the_bar_of_a_load_counts_what_a_process_has_read_of_all_files(tmp_path:
     for file in files:
         file.write_bytes(b"x" * 1000)
     seconds = count(0, 2)
-    tell = reading([(str(file), file.name) for file in files], os.getpid(), lambda: float(next(seconds)))
+    tell = load_progress([(str(file), file.name) for file in files], os.getpid(), lambda: float(next(seconds)))
     assert tell() == Work("loading 2.0 kB, 2s")
     with files[1].open("rb", buffering=0) as opened:
         opened.read(500)

@@ -6,6 +6,7 @@ other steps would fail for the same reason, so they are skipped.
 
 from __future__ import annotations
 
+import shlex
 import socket
 import ssl
 import stat
@@ -193,8 +194,7 @@ def _settings(subject: TestedProfile) -> StepFinding:
     sources = "; ".join(f"{', '.join(names)} from {source}" for source, names in by_source.items())
     text = f"{profile.method}: {sources}"
     if open_files := [str(file.path) for file in profile.secret_files if file.is_open_to_others]:
-        paths = " ".join(f"'{path}'" for path in open_files)
-        close = Advice("close it with: ", CommandLine(f"chmod 600 {paths}"))
+        close = Advice("close it with: ", CommandLine(f"chmod 600 {shlex.join(open_files)}"))
         return StepFinding(f"{text}; others can read {', '.join(open_files)}", close, WARNING)
     return StepFinding(text)
 

@@ -9,6 +9,7 @@ import codecs
 import os
 import re
 import select
+import shlex
 import shutil
 import signal
 import stat
@@ -123,7 +124,7 @@ class SecretFile:
             if (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)) and mode & (stat.S_IWGRP | stat.S_IWOTH):
                 raise ProfileError(
                     f"secret file {self.path} can be written by others (mode {stat.S_IMODE(mode):04o})",
-                    hint=Advice("close it with: ", CommandLine(f"chmod 600 '{self.path}'")),
+                    hint=Advice("close it with: ", CommandLine(f"chmod 600 {shlex.quote(str(self.path))}")),
                 )
             content, deadline = bytearray(), time.monotonic() + self.seconds
             while block := self._block(file, deadline):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -128,7 +129,7 @@ class ProfileStore(NamedTuple):
         if stat.S_IMODE(mode) & 0o077:
             raise ProfileError(
                 f"profiles file {self.path} can be read by others (mode {stat.S_IMODE(mode):04o})",
-                hint=Advice("close it with: ", CommandLine(f"chmod 600 '{self.path}'")),
+                hint=Advice("close it with: ", CommandLine(f"chmod 600 {shlex.quote(str(self.path))}")),
             )
         return _parsed(text, self.path)
 

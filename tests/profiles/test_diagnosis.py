@@ -184,7 +184,7 @@ def test_a_file_open_to_others_is_the_first_thing_that_is_wrong(shell: Shell) ->
     code, steps, stderr = check(shell)
     assert (code, steps["file"]) == (2, ("failed", f"profiles file {path} can be read by others (mode 0644)"))
     assert {result for step, (result, _) in steps.items() if step != "file"} == {"-"}
-    assert stderr.endswith(f"hint: close it with: chmod 600 '{path}'\n")
+    assert stderr.endswith(f"hint: close it with: chmod 600 {path}\n")
 
 
 def test_what_a_profile_lacks_is_named(shell: Shell) -> None:

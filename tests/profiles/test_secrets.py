@@ -263,7 +263,7 @@ def test_a_file_that_others_can_write_is_refused(
         _ = SecretFile(path).text
     assert (caught.value.message, caught.value.hint) == (
         f"secret file {path} can be written by others (mode {mode:04o})",
-        f"close it with: chmod 600 '{path}'",
+        f"close it with: chmod 600 {path}",
     )
 
 

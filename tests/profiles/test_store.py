@@ -20,7 +20,7 @@ WORDS = {
     "an unknown profile": "no profile 'prod'",
 }
 HINTS = {
-    "open to others": "close it with: chmod 600 '{path}'",
+    "open to others": "close it with: chmod 600 {path}",
     "an unknown profile": "profiles are: local, local-reseller",
 }
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -300,5 +301,6 @@ def _check_private(document: YamlDocument, key: str) -> None:
         raise document.error(
             f"{key} is a secret, and others can read this file (mode {mode:04o})",
             key,
-            hint=f"name where it is: {key}_file: PATH, or {key}_command: COMMAND; or chmod 600 '{document.source}'",
+            hint=f"name where it is: {key}_file: PATH, or {key}_command: COMMAND; "
+            f"or chmod 600 {shlex.quote(document.source)}",
         )

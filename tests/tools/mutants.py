@@ -29,14 +29,14 @@ import tempfile
 import venv
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 
 PROJECT = Path(__file__).parents[2]
-STAGES = ((0, 120), (1, 240))
+STAGES = ((0, 100), (1, 150))
 """The greatest distance of the tests of each stage, and the seconds that they may take."""
 MOST_FILES = 20
 """Files of tests that a stage runs at most, the nearest ones."""
@@ -326,7 +326,9 @@ def outcomes(chosen: list[Mutant], workers: int) -> dict[Mutant, str]:
         checkouts = Checkouts(Path(directory), workers)
         for stage in range(len(STAGES)):
             left = [mutant for mutant in chosen if mutant not in ends and mutant not in caught]
-            for mutant, run in zip(left, pool.map(partial(checkouts.run, stage), left), strict=True):
+            runs = {pool.submit(checkouts.run, stage, mutant): mutant for mutant in left}
+            for ended in as_completed(runs):
+                mutant, run = runs[ended], ended.result()
                 if run.failed:
                     caught[mutant] = run.failed[0]
                     print_mutant("caught", mutant, run.failed[0])

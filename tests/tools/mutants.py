@@ -196,7 +196,7 @@ def near(path: Path) -> list[tuple[int, Path]]:
         names = {module_name(each) for each in of}
         return {file for file, modules in imports().items() if modules & names}
 
-    add(own_tests(path), (0, 0))
+    add(own_tests(path) or own_tests(path.with_name("__init__.py")), (0, 0))
     around, seen = {path}, {path}
     for step in range(1, 4):
         around = {file for file in importers(around) if file.parts[0] == "tests" or file not in seen}

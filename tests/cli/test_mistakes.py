@@ -185,6 +185,15 @@ EXPORT = "see 'svcctl export --help'"
         ("query --chart=1 Q", f"--chart takes no value\nhint: {SEE}"),
         ("job list a", "unexpected argument: a\nhint: see 'svcctl job list --help'"),
         (
+            "service --table t load x.csv",
+            "no such option: --table\nhint: --table stands after the verb; see 'svcctl service --help'",
+        ),
+        (
+            "profile set",
+            "missing NAME\nhint: usage: svcctl profile set NAME FIELD=VALUE… (NAME: Name of a profile); "
+            "see 'svcctl profile set --help'",
+        ),
+        (
             "api GET",
             "missing PATH\nhint: usage: svcctl api [METHOD] PATH, such as svcctl api /search/jobs",
         ),

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from svcctl.errors import UsageError
 from svcctl.terminal.charts import draw
-from svcctl.terminal.charts.axes import time_axis
+from svcctl.terminal.charts.axes import short, time_axis
 from svcctl.terminal.charts.chart import MAX_ROWS
 from svcctl.terminal.layout import Span, Style, TableColumn
 
@@ -368,6 +368,14 @@ def test_bars_over_time_say_how_many_periods_have_no_rows() -> None:
         "2018-10-08 19:00:00  2.0  ###########################",
         "2018-10-08 20:00:00  1.0  --------------",
     ]
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0"), (1500, "1500"), (9999, "9999"), (-20_000, "-20k"), (1.5e6, "1.5M"), (2e9, "2G"), (3e12, "3T")],
+)
+def test_a_number_at_an_axis_has_a_letter_from_ten_thousand_on(number: float, text: str) -> None:
+    assert short(number) == text
 
 
 def test_values_that_cannot_be_drawn_are_counted() -> None:

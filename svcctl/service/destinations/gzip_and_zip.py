@@ -25,9 +25,6 @@ class Counted(io.RawIOBase):
         """Stop passing bytes on, because a zip archive writes its end when it is garbage-collected."""
         self._sink = None
 
-    def writable(self) -> bool:
-        return True
-
     def write(self, data: Any, /) -> int:
         view = memoryview(data)
         if self._sink is not None:

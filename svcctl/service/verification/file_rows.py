@@ -131,8 +131,8 @@ class FileComparison:
 
     def __init__(self, file: FileEntry, name: str, cursor: ExpectedCursor, log: FaultLog) -> None:
         self.not_reproducible = 0
-        self.faults = 0
-        """How many faults were noted."""
+        self.has_faults = False
+        """Whether a fault was noted."""
         self._file = file
         self._name = name
         self._cursor = cursor
@@ -252,7 +252,7 @@ class FileComparison:
             self._note(kind, row.number, row.number + 1, row.date, row.date)
 
     def _note(self, kind: FaultKind, first: int, end: int, *dates: int | None, count: int = 1) -> None:
-        self.faults += 1
+        self.has_faults = True
         self._log.add(DeliveryFinding(kind, first, end, None, None, self._name, *dates), count=count)
 
 

@@ -162,7 +162,7 @@ class _Check:
             deque(stored, maxlen=0)  # what was not read is hashed too
         if sha256.hexdigest() not in file.sha256:
             self._log.tally.not_reproducible += comparison.not_reproducible
-            if not comparison.faults:
+            if not comparison.has_faults:
                 self._log.tally.notes.append(f"{name} has other bytes than were delivered, with the same rows")
                 self._fault(FaultKind.ALTERED, file.first, file.end, name)
 

@@ -187,7 +187,7 @@ def test_a_silent_stream_is_incomplete(serve: Serve) -> None:
 
 
 RETRIED = (408, 425, 429, 502, 503, 504, 520, 521, 522, 523, 524, 527, 529, 530)
-FINAL = (400, 405, 407, 421, 500, 501, 505, 507, 511, 525, 526)
+FINAL = (300, 400, 405, 407, 421, 500, 501, 505, 507, 511, 525, 526)
 """HTTP statuses that no command tries again."""
 
 
@@ -614,6 +614,15 @@ def test_a_launch_is_repeated_only_when_the_service_did_not_take_it(serve: Serve
         script = serve(answer)
         error = failure(partial(client(script).launch, LAUNCH))
         assert (type(error), len(script.requests), "may have" in str(error.hint)) == (Unavailable, 1, True)
+
+
+@pytest.mark.parametrize(
+    "create", [lambda service: service.create_domain("d", "p"), lambda service: service.create_role("d", Role("r"))]
+)
+def test_what_creates_is_not_repeated_when_its_reply_is_lost(serve: Serve, create: Callable[[Client], object]) -> None:
+    script = serve(LOST)
+    assert type(failure(lambda: create(client(script)))) is Unavailable
+    assert len(script.requests) == 1
 
 
 def test_domain_operations(serve: Serve) -> None:

@@ -191,4 +191,4 @@ def test_a_file_of_which_much_would_be_skipped_is_refused(
 def test_a_limit_that_is_no_number_of_lines_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         SkipLimit.parse(text)
-    assert (str(SkipLimit.parse("7")), str(ANY)) == ("7", "100%")
+    assert [str(limit) for limit in (SkipLimit.parse("7"), SkipLimit.parse("0"), ANY)] == ["7", "0", "100%"]

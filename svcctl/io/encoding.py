@@ -37,8 +37,6 @@ def decoded_text(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        if of_locale() == UTF_8:
-            raise
         return data.decode(of_locale())
 
 

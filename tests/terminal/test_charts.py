@@ -339,6 +339,12 @@ def test_a_line_spans_the_range_asked_for_with_gaps_and_marks_what_the_range_or_
     ]
 
 
+def test_a_period_that_begins_and_ends_with_the_range_is_complete() -> None:
+    span = Span(GAP_ROWS[0][0], GAP_ROWS[-1][0] + HOUR, HOUR, START + 24 * HOUR)
+    lines = draw([TIMES[0], TIMES[2]], GAP_ROWS, Style(width=47, glyphs=True, span=span)).lines
+    assert "○ incomplete period" not in lines
+
+
 def test_without_glyphs_a_line_is_of_letters_and_series_are_told_apart() -> None:
     rows = [(START + bucket * TEN, name, level + bucket) for bucket in range(3) for name, level in (("a", 0), ("b", 5))]
     assert draw(TIMES, rows, Style(width=40)).lines == [

@@ -56,6 +56,9 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     ("svcctl/service/language/expressions.py", "Scope._membership: True -> False"): LENGTHS,
     ("svcctl/service/language/translation.py", "_in_order: True -> False"): LENGTHS,
     ("svcctl/terminal/layout.py", "_fit: True -> False"): LENGTHS,
+    ("svcctl/cli/inputs/yaml_files.py", "fill.walk: value -> None"): (
+        "the values in a file are texts, lists and mappings, and otherwise None"
+    ),
     ("svcctl/service/state/schema.py", "JsonText: True -> False"): (
         "SQLAlchemy compiles an equal statement each time instead of once"
     ),

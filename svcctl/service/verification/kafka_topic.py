@@ -86,7 +86,6 @@ class PartitionReader:
         self._job = job
         self._stopped = stopped
         self._place = TopicPartition(self.topic, job.partition or 0)
-        self._stable = 0
         self._brokers = Brokers(allowed)
         self._servers = text_of(destination, "bootstrap.servers")
         self._denied = False

@@ -64,17 +64,19 @@ def test_lines_of_csv_that_do_not_parse_are_counted_and_the_first_of_each_reason
 
 @pytest.mark.parametrize("kind", ["csv", "ndjson", "log", "parquet"])
 def test_texts_that_stand_for_nothing_are_null(engine: DuckDBEngine, tmp_path: Path, kind: str) -> None:
-    values = [(1, "a"), ("n/a", "-"), (3, "n/a b")]
+    values = [(1, "a"), ("n/a", "ø"), (3, "n/a b")]
     lines = {
         "csv": "time,n,s\n" + "".join(f"2026-01-01,{n},{s}\n" for n, s in values),
-        "ndjson": "".join(json.dumps({"time": "2026-01-01", "n": n, "s": s}) + "\n" for n, s in values),
+        "ndjson": "".join(
+            json.dumps({"time": "2026-01-01", "n": n, "s": s}, ensure_ascii=False) + "\n" for n, s in values
+        ),
         "log": "".join(f'time=2026-01-01T00:00:00Z n={n} s="{s}"\n' for n, s in values),
     }
     path = written(tmp_path, f"a.{kind}", lines.get(kind, ""))
     if kind == "parquet":
         texts = {"n": [1, None, 3], "s": [text for _, text in values]}
         pq.write_table(pa.table({"time": [datetime(2026, 1, 1)] * 3, **texts}), path)
-    load(engine, path, "t", null=("n/a", "-"))
+    load(engine, path, "t", null=("n/a", "ø"))
     assert columns(engine) == ["n int8", "s str"]
     assert [row[1:] for row in rows(engine, "t")] == [(1, "a"), (None, None), (3, "n/a b")]
 
@@ -304,6 +306,13 @@ def test_numbers_that_are_strings_in_json_stay_text_unless_their_type_is_named(
     assert changes(load(engine, file, "t")) == {Change.TEXT: 1}
     load(engine, file, "numbers", types={"v": "int8", "w": "float8"})
     assert [row[1:] for row in rows(engine, "numbers")] == [(200, 1.5), (404, 2.0)]
+
+
+def test_a_column_of_parquet_that_is_no_text_becomes_whole_numbers(engine: DuckDBEngine, tmp_path: Path) -> None:
+    table = pa.table({"time": [datetime(2026, 1, 1)] * 2, "ok": [True, False], "x": [2.0, 1.5]})
+    pq.write_table(table, path := tmp_path / "a.parquet")
+    load(engine, path, "t", types={"ok": "int4", "x": "int8"})
+    assert [row[1:] for row in rows(engine, "t")] == [(1, 2), (0, None)]
 
 
 def test_a_folder_gives_parquet_no_column_and_parquet_types_become_ours(engine: DuckDBEngine, tmp_path: Path) -> None:

@@ -56,6 +56,10 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     ("svcctl/service/language/expressions.py", "Scope._membership: True -> False"): LENGTHS,
     ("svcctl/service/language/translation.py", "_in_order: True -> False"): LENGTHS,
     ("svcctl/terminal/layout.py", "_fit: True -> False"): LENGTHS,
+    (
+        "svcctl/api/formats/delimited.py",
+        "DelimitedDialect._usual: row if self._skeleton(row) == shape else b'' -> None",
+    ): "without a usual row, the skeletons of rows are compared, with the same result",
     ("svcctl/cli/inputs/yaml_files.py", "fill.walk: value -> None"): (
         "the values in a file are texts, lists and mappings, and otherwise None"
     ),

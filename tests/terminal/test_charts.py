@@ -339,6 +339,11 @@ def test_a_line_spans_the_range_asked_for_with_gaps_and_marks_what_the_range_or_
     ]
 
 
+def test_points_of_periods_of_a_millisecond_are_joined() -> None:
+    lines = draw([TIMES[0], TIMES[2]], [(START, 1.0), (START + 1, 2.0)], Style(width=47, glyphs=True)).lines
+    assert "●" not in "".join(lines)
+
+
 def test_a_period_that_begins_and_ends_with_the_range_is_complete() -> None:
     span = Span(GAP_ROWS[0][0], GAP_ROWS[-1][0] + HOUR, HOUR, START + 24 * HOUR)
     lines = draw([TIMES[0], TIMES[2]], GAP_ROWS, Style(width=47, glyphs=True, span=span)).lines

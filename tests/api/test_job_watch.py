@@ -22,13 +22,13 @@ def test_looks_have_rates_and_lags_and_keep_the_jobs_of_a_service_that_is_away()
             return jobs
         raise Unavailable("down")
 
-    clock = itertools.count(10.0, 2.0)
+    clock = itertools.count(1009.0, 2.0)
     seen = list(itertools.islice(looks(read, ["a"], interval=0, seconds=None, clock=lambda: next(clock)), 3))
-    assert [(look.at, look.failure) for look in seen] == [(10_000, None), (12_000, None), (14_000, "down")]
+    assert [(look.at, look.failure) for look in seen] == [(1_009_000, None), (1_011_000, None), (1_013_000, "down")]
     assert [[(one.job.events_sent, one.rate, one.lag) for one in look.jobs] for look in seen] == [
-        [(100, None, 1.0)],
-        [(150, 25.0, 3.0)],
-        [(150, 0.0, 5.0)],
+        [(100, None, 1000.0)],
+        [(150, 25.0, 1002.0)],
+        [(150, 0.0, 1004.0)],
     ]
 
 

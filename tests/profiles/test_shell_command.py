@@ -145,6 +145,11 @@ def test_a_command_may_ask_the_person_at_the_terminal(bash: Terminal) -> None:
     bash.wait_for("output=b'typed\\n'", "query")
 
 
+def test_a_pipe_is_left_to_others_at_a_terminal_too(bash: Terminal) -> None:
+    bash.type("echo query | (once cat 20; cat)", "Enter")
+    bash.wait_for("output=b''")
+
+
 def test_the_terminal_is_as_before_when_a_prompt_is_given_up(bash: Terminal, tmp_path: Path) -> None:
     bash.type('once "$ASK" 0.4', "Enter")
     bash.wait_for("late")

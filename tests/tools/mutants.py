@@ -1,4 +1,4 @@
-"""Which changes of the code the tests notice: seeded mutations of the package, each run against its nearest tests.
+"""Seeded mutations of the package, each run against its nearest tests: a change that no test notices needs one.
 
 A mutation flips a comparison, a condition, a Boolean, `and` and `or`, adds 1 to an integer, or returns None. Code
 within functions, classes and lambdas is mutated; tables, texts, annotations and assertions are not. A room is a folder
@@ -153,7 +153,7 @@ def changes(node: ast.AST, where: list[str]) -> Iterator[tuple[list[str], ast.ex
 
 
 def changes_of_node(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """What can be changed of this node itself."""
+    """The changes of this node itself."""
     match node:
         case ast.Compare(left=left, ops=[op], comparators=right):
             yield node, ast.Compare(left, [FLIPPED[type(op)]()], right)

@@ -24,6 +24,12 @@ def test_with_nothing_configured_the_local_service_is_used(store: ProfileStore) 
     assert not store.path.exists()
 
 
+def test_an_address_that_is_given_is_used_without_a_profile(store: ProfileStore) -> None:
+    store.set("prod", PROD)
+    profile = look_up(store, {"base_url": "https://other.example"}, {"SVCCTL_PROFILE": "prod"})
+    assert (profile.base_url, profile.name_source) == ("https://other.example", "flag --base_url")
+
+
 def test_a_flag_beats_the_environment_beats_the_profile_beats_the_default(store: ProfileStore) -> None:
     def timeout(*given: Any) -> SettingValue:
         return look_up(store, *given).values["timeout"]

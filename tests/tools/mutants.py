@@ -47,7 +47,11 @@ FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
 }  # fmt: skip
-SLOW_TESTS = {"svcctl/storage/hdfs.py": "hdfs", "svcctl/service/state/postgresql.py": "postgresql"}
+SLOW_TESTS = {
+    "svcctl/storage/hdfs.py": "hdfs",
+    "svcctl/service/jobs/leases.py": "leases",
+    "svcctl/service/state/postgresql.py": "postgresql",
+}
 """Modules that only slow tests run, with servers that pip cannot install: what the names of these tests contain."""
 SPARK = "svcctl/service/engines/spark"
 """The only modules whose mutations are run with the tests on Spark, which take long."""

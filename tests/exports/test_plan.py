@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from svcctl.dates.zones import named_zone
 from svcctl.errors import UsageError
 from svcctl.exports.export import Export, Order
 from svcctl.exports.plan import check_target, check_window, plan
@@ -134,3 +135,17 @@ def test_a_damaged_record_has_no_weeks(tmp_path: Path) -> None:
     with (tmp_path / new.record_path).open("a") as file:
         file.write("}")
     assert _days(_weekly(tmp_path)) == {"Monday"}
+
+
+@pytest.mark.parametrize(("date_format", "ending"), [(None, "Z+0100.csv"), ("iso", "Z.csv")])
+def test_the_parts_of_a_file_with_one_offset_are_named_by_it(
+    tmp_path: Path, date_format: str | None, ending: str
+) -> None:
+    export = _weekly(tmp_path, zone=named_zone("Europe/Madrid"), date_format=date_format)
+    assert export.part(export.whole).endswith(ending)
+
+
+def test_only_files_of_windows_begin_by_the_time_zone_of_the_dates(tmp_path: Path) -> None:
+    zone = named_zone("Europe/Madrid")
+    assert _weekly(tmp_path, zone=zone).about.window_zone == zone
+    assert _weekly(tmp_path, zone=zone, target=f"{tmp_path}/all.csv").about.window_zone is None

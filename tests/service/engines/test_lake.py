@@ -522,14 +522,15 @@ def test_a_folder_without_an_identity_is_no_shared_folder(tmp_path: Path) -> Non
         assert lake.tables() == {}
 
 
-def test_no_commit_follows_a_version_that_is_gone(lake: LakeTables, tmp_path: Path) -> None:
-    add(lake, (1, 1))
-    add(lake, (2, 2))
+@pytest.mark.parametrize("version", [0, 1])
+def test_no_commit_follows_a_version_that_is_gone(lake: LakeTables, tmp_path: Path, version: int) -> None:
+    for load in range(version + 1):
+        add(lake, (load, load))
     log = lake.log("t")
-    (tmp_path / "tables/t/_delta_log" / f"{1:020}.json").unlink()
-    with pytest.raises(Unavailable, match=r"^cannot write table 't': version 1 is no longer in .*/tables$"):
-        log.commit(1, list, "WRITE")
-    assert not log.has(2)
+    (tmp_path / "tables/t/_delta_log" / f"{version:020}.json").unlink()
+    with pytest.raises(Unavailable, match=rf"^cannot write table 't': version {version} is no longer in .*/tables$"):
+        log.commit(version, list, "WRITE")
+    assert not log.has(version + 1)
 
 
 def test_a_reader_does_not_advance_while_its_table_is_away(lake: LakeTables, tmp_path: Path) -> None:

@@ -125,6 +125,14 @@ def test_a_named_type_widens_a_column(
     assert load(engine, later, "t", types={"d": wish}).widened == ()
 
 
+def test_addresses_and_dates_become_text_as_queries_write_them(engine: DuckDBEngine, tmp_path: Path) -> None:
+    first = written(tmp_path, "a.csv", "time,ip,seen\n2026-01-01,10.0.0.1,2026-01-02 03:04:05\n")
+    load(engine, first, "t", types={"ip": "ip4", "seen": "timestamp"})
+    later = written(tmp_path, "b.csv", "time,ip,seen\n2026-01-02,none,soon\n")
+    load(engine, later, "t", types={"ip": "str", "seen": "str"})
+    assert [row[1:] for row in rows(engine, "t")] == [("10.0.0.1", "2026-01-02 03:04:05.000"), ("none", "soon")]
+
+
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("N", {}, "column 'N' differs from column 'n' of table 't' only in case"),
     ("n", {"types": {"n": "int4"}}, "column 'n' of table 't' is int8 already, not int4"),

@@ -4,7 +4,7 @@ A mutation flips a comparison, a condition, a Boolean, `and` and `or`, adds 1 to
 within functions, classes and lambdas is mutated; tables, texts, annotations and assertions are not. A room is a folder
 of the package. The draw takes each room in proportion to its code, and a later change of the code hardly changes it.
 
-    .venv/bin/python tests/tools/mutants.py                           (300 mutations; about an hour on two cores)
+    .venv/bin/python tests/tools/mutants.py                           (300 mutations; an hour or more)
     .venv/bin/python tests/tools/mutants.py --rooms dates io --count 20 --seed 3
     .venv/bin/python tests/tools/mutants.py --list                    (prints the draw)
     .venv/bin/python tests/tools/mutants.py --again report.tsv        (only those that no test caught in that report)

@@ -147,5 +147,5 @@ def test_the_parts_of_a_file_with_one_offset_are_named_by_it(
 
 def test_only_files_of_windows_begin_by_the_time_zone_of_the_dates(tmp_path: Path) -> None:
     zone = named_zone("Europe/Madrid")
-    assert _weekly(tmp_path, zone=zone).about.window_zone == zone
-    assert _weekly(tmp_path, zone=zone, target=f"{tmp_path}/all.csv").about.window_zone is None
+    assert _weekly(tmp_path, zone=zone).identity.window_zone == zone
+    assert _weekly(tmp_path, zone=zone, target=f"{tmp_path}/all.csv").identity.window_zone is None

@@ -123,12 +123,12 @@ def tansu(directory: Path, *, hides_aborted: bool = True) -> Iterator[KafkaPeer]
         yield KafkaPeer(
             server=relay,
             bootstrap_servers=f"{HOST}:{port}",
-            creator=_create,
+            creator=create,
             relay=relay,
         )
 
 
-def _create(peer: KafkaPeer, topic: str, partitions: int) -> None:
+def create(peer: KafkaPeer, topic: str, partitions: int) -> None:
     wanted = NewTopic(topic, num_partitions=partitions, replication_factor=1)
     admin = AdminClient(peer.client)  # without a reference, the client would be closed before it gets its answer
     admin.create_topics([wanted])[topic].result(20)

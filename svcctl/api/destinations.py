@@ -303,7 +303,7 @@ def known_key(destination_type: str, key: str) -> str:
 
 def text_of(destination: Destination, key: str, default: str = "") -> str:
     """The value of a known key, else its default or `default`; in lower case if case does not count."""
-    row = next(one for one in TYPES[destination.type].parameters if one.key == key)
+    row = next(row for row in TYPES[destination.type].parameters if row.key == key)
     value = destination.params.get(key)
     text = row.default or default if value in (None, "") else json_text(value)
     return text.lower() if row.form and row.form.any_case else text

@@ -61,14 +61,14 @@ def create_domain(
             raise
         if (existing := _existing(client, name)) is None:
             raise
-    for what, wanted, found in (
+    for attribute, wanted, existing_value in (
         ("plan", plan, existing.plan),
         ("time", time, existing.time),
         ("volume", volume, existing.volume),
     ):
-        if wanted is not None and wanted != found:
-            there = f"no {what}" if found is None else f"{what} {json_text(found)}"
-            raise Conflict(f"domain {existing.name} already exists with {there}, not {wanted}")
+        if wanted is not None and wanted != existing_value:
+            state = f"no {attribute}" if existing_value is None else f"{attribute} {json_text(existing_value)}"
+            raise Conflict(f"domain {existing.name} already exists with {state}, not {wanted}")
     note(f"nothing to do: domain {existing.name} already exists")
     return existing
 

@@ -55,7 +55,7 @@ class Export:
 
     `storage` holds the files of `target`, by their names there. `distant` says that the storage is a server: to save
     transfers, a rerun then compares sizes instead of hashes. `notes` are for the user. The record of a state keeps at
-    most `kept` windows of earlier runs. `columns` are the columns of the record.
+    most `kept_windows` windows of earlier runs. `columns` are the columns of the record.
     """
 
     order: Order
@@ -68,7 +68,7 @@ class Export:
     storage: Storage
     distant: bool = False
     notes: tuple[str, ...] = ()
-    kept: int = 10_000
+    kept_windows: int = 10_000
     columns: tuple[str, ...] = ()
 
     @property

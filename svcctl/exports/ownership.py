@@ -143,6 +143,6 @@ def _ranges(export: Export, record: Record) -> tuple[tuple[int, int], ...]:
 
 
 def _without_the_oldest(export: Export, record: Record) -> Record:
-    """The record with at most `export.kept` windows before this run."""
+    """The record with at most `export.kept_windows` windows before this run."""
     ends = [entry.end for entry in (*record.entries.values(), *record.inside) if entry.end <= export.whole.start]
-    return record if len(ends) <= export.kept else record.later(sorted(ends)[-export.kept - 1])
+    return record if len(ends) <= export.kept_windows else record.later(sorted(ends)[-export.kept_windows - 1])

@@ -309,8 +309,8 @@ class PartFile:
     def _refuse_what_is_not_ours(self) -> None:
         """OSError if another program has replaced or changed the part."""
         written = os.fstat(self.stream.fileno())
-        found = _status(self._part)
-        if found is None or not os.path.samestat(found, written):
+        status = _status(self._part)
+        if status is None or not os.path.samestat(status, written):
             raise OSError(errno.ESTALE, f"another program removed or replaced {self._part.name} meanwhile")
         if written.st_size != self.size:
             raise OSError(errno.ESTALE, f"another program wrote to {self._part.name} meanwhile")

@@ -90,8 +90,8 @@ class Hdfs(Storage):
 
     def size(self, name: str) -> int | None:
         with self._explained(name):
-            found = self._status(name)
-            return None if found is None or found.isdir else found.length
+            status = self._status(name)
+            return None if status is None or status.isdir else status.length
 
     def read(self, name: str) -> Iterator[bytes]:
         try:
@@ -103,24 +103,24 @@ class Hdfs(Storage):
             raise absent(self.address(name)) from None
 
     def sizes(self, folder: str = "") -> Iterator[tuple[str, int]]:
-        return ((found.path.removeprefix("/"), found.length) for found in self._listed(folder, recursive=True))
+        return ((file.path.removeprefix("/"), file.length) for file in self._listed(folder, recursive=True))
 
     def beginning(self, prefix: str) -> Iterator[str]:
-        found = self._listed(prefix.rpartition("/")[0], recursive=False)
-        return (name for one in found if (name := one.path.removeprefix("/")).startswith(prefix))
+        files = self._listed(prefix.rpartition("/")[0], recursive=False)
+        return (name for file in files if (name := file.path.removeprefix("/")).startswith(prefix))
 
     def _listed(self, folder: str, *, recursive: bool) -> Iterator[FileStatus]:
         """The complete files in a folder; with `recursive`, also those in its subfolders."""
         with self._explained(folder), suppress(FileNotFoundError):
-            for found in self._client.list_status(_path(folder.rstrip("/")), recursive=recursive):
-                if not found.isdir and not _is_part(found.path):
-                    yield found
+            for entry in self._client.list_status(_path(folder.rstrip("/")), recursive=recursive):
+                if not entry.isdir and not _is_part(entry.path):
+                    yield entry
 
     def folders(self, folder: str = "") -> Iterator[str]:
         with self._explained(folder), suppress(FileNotFoundError):
-            for found in self._client.list_status(_path(folder.rstrip("/")), recursive=False):
-                if found.isdir:
-                    yield posixpath.basename(found.path)
+            for entry in self._client.list_status(_path(folder.rstrip("/")), recursive=False):
+                if entry.isdir:
+                    yield posixpath.basename(entry.path)
 
     def put_new(self, name: str, data: bytes) -> bool:
         path, part = _path(name), _part(f"{_path(name)}.{uuid.uuid4().hex}")

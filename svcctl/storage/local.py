@@ -98,8 +98,8 @@ class LocalStorage(Storage):
 
     def folders(self, folder: str = "") -> Iterator[str]:
         path = self._directory / folder
-        with _explained(path, "read"), suppress(FileNotFoundError), os.scandir(path) as found:
-            yield from (entry.name for entry in found if entry.is_dir())
+        with _explained(path, "read"), suppress(FileNotFoundError), os.scandir(path) as entries:
+            yield from (entry.name for entry in entries if entry.is_dir())
 
     def put_new(self, name: str, data: bytes) -> bool:
         path = self._directory / name
@@ -130,11 +130,11 @@ class LocalStorage(Storage):
         """Make a folder unless it is there. Its name is on the disk then: no failing machine loses its files."""
         with self._making:
             if not folder.is_dir():
-                missing = [one for one in (folder, *folder.parents) if not one.exists()]
+                missing = [path for path in (folder, *folder.parents) if not path.exists()]
                 folder.mkdir(parents=True, exist_ok=True)
                 self._made.update(missing)
-                for one in missing:
-                    sync_directory(one.parent)
+                for path in missing:
+                    sync_directory(path.parent)
 
     def remove_unfinished(self, folder: str) -> None:
         path = self._directory / folder

@@ -174,8 +174,8 @@ class S3(Storage):
     def sizes(self, folder: str = "") -> Iterator[tuple[str, int]]:
         try:
             with self.translated(folder):
-                for found in obstore.list(self._store, folder or None, chunk_size=1000):
-                    yield from ((str(item["path"]), item["size"]) for item in found)
+                for page in obstore.list(self._store, folder or None, chunk_size=1000):
+                    yield from ((str(item["path"]), item["size"]) for item in page)
         except FileNotFoundError:
             raise self._no_bucket() from None
 
@@ -183,8 +183,8 @@ class S3(Storage):
         folder = prefix.rpartition("/")[0]
         try:
             with self.translated(f"{prefix}*"):
-                for found in obstore.list(self._store, folder or None, offset=prefix, chunk_size=1000):
-                    for name in (str(item["path"]) for item in found):
+                for page in obstore.list(self._store, folder or None, offset=prefix, chunk_size=1000):
+                    for name in (str(item["path"]) for item in page):
                         if not name.startswith(prefix):  # the service lists names in order
                             return
                         if "/" not in name[len(prefix) :]:
@@ -195,10 +195,10 @@ class S3(Storage):
     def folders(self, folder: str = "") -> Iterator[str]:
         try:
             with self.translated(folder):
-                found = obstore.list_with_delimiter(self._store, folder or None)["common_prefixes"]
+                prefixes = obstore.list_with_delimiter(self._store, folder or None)["common_prefixes"]
         except FileNotFoundError:
             raise self._no_bucket() from None
-        return (str(name).rpartition("/")[2] for name in found)
+        return (str(name).rpartition("/")[2] for name in prefixes)
 
     def put_new(self, name: str, data: bytes | bytearray) -> bool:
         if self._heeds_conditions:

@@ -586,7 +586,7 @@ def test_targets_that_look_alike_have_records_of_their_own(exports: Exports) -> 
 def test_the_record_of_a_state_forgets_the_oldest_files(exports: Exports, name: str) -> None:
     for number in range(5):
         start = START + number * WINDOW
-        exports.run(replace(exports.export(name, start=start, end=start + WINDOW, state="s"), kept=3))
+        exports.run(replace(exports.export(name, start=start, end=start + WINDOW, state="s"), kept_windows=3))
     record = Record.find(str(exports.folder / name), States(exports.folder / "states"), {})
     assert [entry.window.start for entry in record.files()] == [START + number * WINDOW for number in range(1, 5)]
     assert (record.gaps(), list(damage(record))) == ([], [])

@@ -21,6 +21,9 @@ QUANTITIES = {
 }
 """Names of constants that say neither whose value it is nor its unit."""
 
+VAGUE_LOCALS = {"one", "each", "found", "given", "kept"}
+"""Names of locals and parameters that say nothing about the value."""
+
 WORDS = ("behind", "told", "tells", "anew", "beside", "whatever", "as it is", "as they are", "that is none")
 """Words that made sentences hard to read when they were used often."""
 OPENINGS = ("What", "Who", "Of", "Which")
@@ -49,6 +52,17 @@ def bare_constants() -> dict[str, int]:
     """The constants whose name is a quantity alone, and how many modules define each."""
     names = Counter(name.lstrip("_") for _, module in modules() for name in _assigned(module))
     return {name: count for name, count in sorted(names.items()) if name in QUANTITIES}
+
+
+def vague_locals() -> dict[str, list[str]]:
+    """The modules with locals or parameters of VAGUE_LOCALS, and their lines."""
+    lines: dict[str, list[str]] = {}
+    for name, module in modules():
+        for node in ast.walk(module):
+            match node:
+                case ast.Name(id=local, ctx=ast.Store()) | ast.arg(arg=local) if local in VAGUE_LOCALS:
+                    lines.setdefault(name, []).append(f"{node.lineno}: {local}")
+    return lines
 
 
 def _assigned(module: ast.Module) -> Iterator[str]:

@@ -90,9 +90,9 @@ def _uninstall(svc: Context, pages: Mapping[str, str]) -> None:
         svc.diagnostics.note(f"{start}, line {number}, loads a script that is not there: remove the line, too")
     if removed.pages:
         svc.diagnostics.note(f"removed {counted(removed.pages, 'manual page')} in {manual_directory(svc.environment)}")
-    for path in removed.kept:
+    for path in removed.changed_files:
         svc.diagnostics.warning(f"kept {path}: it is not as 'svcctl completion --install' writes it")
-    if not (removed.scripts or removed.pages or removed.kept):
+    if not (removed.scripts or removed.pages or removed.changed_files):
         svc.diagnostics.note("nothing is installed")
 
 

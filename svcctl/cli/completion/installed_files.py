@@ -26,7 +26,7 @@ class Removed:
 
     scripts: list[Path] = field(default_factory=list)
     pages: int = 0
-    kept: list[Path] = field(default_factory=list)
+    changed_files: list[Path] = field(default_factory=list)
 
 
 def write(path: Path, text: str, *, comment: str | None = None) -> None:
@@ -51,12 +51,12 @@ def remove(environment: Mapping[str, str], page_names: Iterable[str]) -> Removed
         if _remove(path):
             removed.scripts.append(path)
         elif path.exists():
-            removed.kept.append(path)
+            removed.changed_files.append(path)
     for path in sorted(manual.glob(_PAGES)):
         if _remove(path):
             removed.pages += 1
         elif path.name in names:
-            removed.kept.append(path)
+            removed.changed_files.append(path)
     return removed
 
 

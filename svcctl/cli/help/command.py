@@ -49,20 +49,22 @@ class Page:
 
 def described(command: Any, path: str) -> Page:
     """The page of a command at a path such as `svcctl job list`."""
-    parameters = [each for each in command.params if not getattr(each, "hidden", False)]
-    arguments = [each for each in parameters if each.param_type_name == "argument"]
-    options = [each for each in parameters if each.param_type_name == "option"]
-    listed = {name: each for name, each in getattr(command, "commands", {}).items() if not each.hidden}
-    words = [each.metavar or each.human_readable_name for each in arguments]
+    parameters = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
+    arguments = [parameter for parameter in parameters if parameter.param_type_name == "argument"]
+    options = [parameter for parameter in parameters if parameter.param_type_name == "option"]
+    verbs = {name: verb for name, verb in getattr(command, "commands", {}).items() if not verb.hidden}
+    words = [argument.metavar or argument.human_readable_name for argument in arguments]
     usage = [path, "[OPTIONS]", *(words or ["COMMAND [ARGS]..."] * hasattr(command, "commands"))]
     return Page(
         path=path,
         usage=_ascii(" ".join(usage)),
         about=tuple(_ascii(part) for part in (command.help or "").strip().split("\n\n") if part.strip()),
         arguments=tuple(
-            (_ascii(each.metavar or ""), _about(each, each.required)) for each in arguments if each.help or each.metavar
+            (_ascii(argument.metavar or ""), _about(argument, argument.required))
+            for argument in arguments
+            if argument.help or argument.metavar
         ),
-        commands=tuple((name, _summary(each)) for name, each in listed.items()),
+        commands=tuple((name, _summary(verb)) for name, verb in verbs.items()),
         options=_sections(options),
         ending=_ascii(command.epilog or EVERYWHERE),
     )

@@ -222,21 +222,21 @@ class Engine:
 class Engines:
     """The tables of a service: those in its own engine, and those in the engine of a shared folder, if it has one.
 
-    New tables are made in `shared`, but for the names in `kept`, which are made in `own`. Tables that were loaded
+    New tables are made in `shared`, but for `own_names`, which are made in `own`. Tables that were loaded
     before the service had a folder stay in `own` until they are moved. A name that both engines have means the shared
     table.
     """
 
-    def __init__(self, own: Engine, shared: Engine | None = None, kept: Collection[str] = ()) -> None:
+    def __init__(self, own: Engine, shared: Engine | None = None, own_names: Collection[str] = ()) -> None:
         self._own = own
         self._shared = shared
-        self._kept = frozenset(kept)
+        self._own_names = frozenset(own_names)
         self._listed: tuple[Mapping[str, Table], ...] = ()
 
     def of(self, name: str) -> Engine:
         """The engine that has a table, or would store it."""
         own, shared = self._own, self._shared
-        if shared is None or name in self._kept:
+        if shared is None or name in self._own_names:
             return own
         return own if name in own.stored.tables() and name not in shared.stored.tables() else shared
 
@@ -252,8 +252,8 @@ class Engines:
             return own
         shared = self._shared.stored.tables()
         if not self._listed or self._listed[0] is not own or self._listed[1] is not shared:
-            kept = {name: table for name, table in own.items() if name in self._kept}
-            self._listed = own, shared, MappingProxyType(dict(sorted({**own, **shared, **kept}.items())))
+            own_only = {name: table for name, table in own.items() if name in self._own_names}
+            self._listed = own, shared, MappingProxyType(dict(sorted({**own, **shared, **own_only}.items())))
         return self._listed[2]
 
     def table(self, name: str) -> Table:
@@ -279,7 +279,7 @@ class Engines:
                 "the service has no shared folder of tables", hint="name one with SVCCTL_TABLES or --tables"
             )
         table, source, target = self.table(name), self.of(name), self._shared if shared else self._own
-        if name in self._kept:
+        if name in self._own_names:
             raise UsageError(f"table '{name}' belongs to the service, so it stays where it is")
         if source is target:
             raise UsageError(f"table '{name}' is in {'the shared folder' if shared else 'the file'} already")

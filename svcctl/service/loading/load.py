@@ -282,7 +282,7 @@ class _Rows:
         """The findings of one kind in all files (skips, changes or asides), each with its count and its first place."""
         findings: dict[str, LoadFinding] = {}
         for layout, tally in self.tallies:
-            for what, (count, line, value, column) in tally.found.items():
+            for what, (count, line, value, column) in tally.findings.items():
                 fields = (column,) if column else layout.fields_of(what)
                 text = sentence(what, value, fields, layout.file.kind.name)
                 finding = LoadFinding(what, count, self._place(layout, line), text, value, fields)

@@ -152,7 +152,7 @@ class Tally:
 
     rows: int = 0
     """How many rows were loaded."""
-    found: dict[What, Found] = field(default_factory=dict)
+    findings: dict[What, Found] = field(default_factory=dict)
     nulls: dict[str, Found] = field(default_factory=dict)
     """The values that do not fit their column, by column."""
     unfinished: int | None = field(default=None, compare=False)
@@ -167,7 +167,7 @@ class Tally:
             self.emptied -= hidden
             count -= hidden
         if count:
-            _count(self.found, what, (count, line, value, column))
+            _count(self.findings, what, (count, line, value, column))
 
     def skip(
         self,
@@ -206,12 +206,12 @@ class Tally:
     @property
     def skipped(self) -> int:
         """How many lines were skipped."""
-        return sum(count for what, (count, *_) in self.found.items() if isinstance(what, Skip))
+        return sum(count for what, (count, *_) in self.findings.items() if isinstance(what, Skip))
 
     @property
     def first_skip(self) -> Skip | None:
         """The skip of the first line that was skipped."""
-        skips = {line: what for what, (_, line, *_) in self.found.items() if isinstance(what, Skip)}
+        skips = {line: what for what, (_, line, *_) in self.findings.items() if isinstance(what, Skip)}
         return skips[min(skips)] if skips else None
 
 
@@ -230,7 +230,7 @@ def unread(file: str, unit: str, tally: Tally, kind: str, hint: str = "") -> Usa
     """The error for the first line that was skipped. `kind` is the format of the file."""
     what = tally.first_skip
     assert what is not None
-    _, line, value, column = tally.found[what]
+    _, line, value, column = tally.findings[what]
     reason = None if hint else _REASONS_BY_KIND.get((what, kind), _REASONS.get(what))
     return UsageError(
         f"{file} could not be read: {unit} {line}: {sentence(what, value, [column], kind)}",
@@ -243,7 +243,7 @@ def too_many(file: str, unit: str, tally: Tally, kind: str) -> UsageError:
     """The error for a file of which too many lines were skipped, with the first one."""
     what = tally.first_skip
     assert what is not None
-    _, line, value, column = tally.found[what]
+    _, line, value, column = tally.findings[what]
     return UsageError(
         f"{tally.skipped:,} of {tally.skipped + tally.rows:,} {unit}s of {file} cannot be read; the first: "
         f"{unit} {line}: {sentence(what, value, [column], kind)}",

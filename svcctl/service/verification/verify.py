@@ -111,9 +111,9 @@ class JobCheck:
         self._checks = checks
         self._up_to = {job.id: shown.last_datetime or 0}
         self._chain, self._notes = _chain(checks.store, job)
-        kept = max((job.kept_from for job in self._chain if job.kept_from is not None), default=None)
-        self._since = kept if since is None else since
-        self._is_kept = keep or self._since == kept
+        kept_from = max((job.kept_from for job in self._chain if job.kept_from is not None), default=None)
+        self._since = kept_from if since is None else since
+        self._is_kept = keep or self._since == kept_from
         self.jobs = {job.id for job in self._chain}
         """The IDs of all jobs that it covers."""
         self._stopped = threading.Event()

@@ -86,7 +86,7 @@ def test_every_line_is_in_a_row_or_is_skipped(names: bytes, pieces: list[bytes])
     assert (rows, tally) == read(data, block_size=3)
     filled = sum(bool(line) for line in data.splitlines()[1:])
     inside = sum(cell.count("\n") for _, row in rows for cell in row if cell)
-    assert filled - inside <= len(rows) + sum(count for count, *_ in tally.found.values()) <= data.count(b"\n")
+    assert filled - inside <= len(rows) + sum(count for count, *_ in tally.findings.values()) <= data.count(b"\n")
 
 
 @pytest.mark.parametrize(
@@ -113,5 +113,6 @@ def test_short_rows_are_filled_and_what_is_no_row_is_skipped_with_its_line(
 ) -> None:
     found, tally = read(text, longest=32)
     assert found == rows
-    assert {what: tally.found[what][:2] for what in tally.found} == {what: one[:2] for what, one in skipped.items()}
-    assert all(tally.found[what][2] == value for what, (*_, value) in skipped.items() if value is not None)
+    counts = {what: finding[:2] for what, finding in tally.findings.items()}
+    assert counts == {what: finding[:2] for what, finding in skipped.items()}
+    assert all(tally.findings[what][2] == value for what, (*_, value) in skipped.items() if value is not None)

@@ -67,4 +67,4 @@ def test_a_line_that_is_too_long_is_left_out_and_counted(tmp_path: Path) -> None
             for text in batch["line"].to_pylist()
         ]
         assert found == ["a", "b", "y" * 10]
-        assert tally.found == {Skip.LONG: (2, 2, None, "")}
+        assert tally.findings == {Skip.LONG: (2, 2, None, "")}

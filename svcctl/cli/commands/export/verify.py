@@ -94,8 +94,8 @@ def _verified(svc: Context, name: str, from_: Any, keeps: bool, format: str | No
     if from_ is not None:
         date, _ = range_of(svc, record, from_, None)
         if keeps and date < record.since:
-            kept = f"kept from {moment(record.since)} already"
-            svc.diagnostics.note(f"{label}{kept}; an earlier date changes nothing")
+            since = moment(record.since)
+            svc.diagnostics.note(f"{label}kept from {since} already; an earlier date changes nothing")
         elif keeps:
             windows, there = keep(record, date)
             dropped = f"{counted(windows, 'window')} dropped from the record, files still there: {there}"
@@ -175,9 +175,9 @@ def _repair(svc: Context, record: Record, lost: Sequence[Window]) -> str:
 
     identity = record.identity
     profiles = svc.profiles_at(identity.service)
-    one = len(profiles) == 1
-    command = _command_of(identity, record.output, profiles[0] if one else None)
-    start = "" if one else f"with a profile of {identity.service}, "
+    profile = profiles[0] if len(profiles) == 1 else None
+    command = _command_of(identity, record.output, profile)
+    start = "" if profile else f"with a profile of {identity.service}, "
     past = list(dict.fromkeys(filter(record.is_past, lost)))
     if not past:
         return f"{start}{RUN_AGAIN}: {shlex.join([*command, '--state', str(record.name)])}"

@@ -175,19 +175,19 @@ class DuckDBEngine(Reading):
 
         Marks of the lost events are refused from now on. A table that was dropped has lost nothing.
         """
-        found = {}
+        losses = {}
         with self._write() as cursor:
             for name, end in ends.items():
                 table = self._tables.get(name)
                 relation = None if table is None else _relation(table)
                 if lost := positions.missing(cursor, name, relation, end):
-                    found[name] = lost
+                    losses[name] = lost
                     if relation is not None and positions.end(cursor, name, relation) < end:
                         positions.skip(cursor, name, relation, self._nanoseconds())
-        if found:
+        if losses:
             with self._cursor() as cursor:
                 cursor.execute("FORCE CHECKPOINT store")  # later changes must not follow damaged ones in the log
-        return found
+        return losses
 
     def create(self, name: str, columns: Sequence[Column]) -> Table:
         """Make an empty table. Raises UsageError when its name or columns cannot be used, or the table exists."""
@@ -217,13 +217,13 @@ class DuckDBEngine(Reading):
             arriving = Arriving(rows)
             cursor.register("incoming", arriving.reader())
             names = rows.schema.names
-            unknown = [given for given in names if given not in {column.name for column in table.columns}]
+            unknown = [column for column in names if column not in {column.name for column in table.columns}]
             if unknown:
                 raise UsageError(
                     f"table '{name}' has no column {', '.join(map(repr, unknown))}",
                     hint=f"it has {', '.join(column.name for column in table.columns)}",
                 )
-            given = [column for column in table.columns if column.name in names]
+            columns = [column for column in table.columns if column.name in names]
             last = self._latest.pop(name, None)
             if last is None and create is None:
                 last = self._one(cursor, f"SELECT epoch_ms(max(eventdate)) FROM {relation}")
@@ -231,8 +231,8 @@ class DuckDBEngine(Reading):
             as_they_come = create is not None and arriving.in_order
             source = "incoming" if as_they_come else _sorted("incoming")
             insert = (
-                f"INSERT INTO {relation} ({', '.join(quote(column.name) for column in given)}) "
-                f"SELECT {', '.join(map(_as_stored, given))} FROM {source}"
+                f"INSERT INTO {relation} ({', '.join(quote(column.name) for column in columns)}) "
+                f"SELECT {', '.join(map(_as_stored, columns))} FROM {source}"
             )
 
             def check() -> None:
@@ -431,7 +431,7 @@ class DuckDBEngine(Reading):
         """SELECTs over slices of a table with long texts, for a plan by event; None for other tables and plans."""
         table, select = self.table(plan.table), plan.select.copy()
         limit, offset = (
-            int(found.expression.this) if (found := select.args.pop(key, None)) is not None else None
+            int(clause.expression.this) if (clause := select.args.pop(key, None)) is not None else None
             for key in ("limit", "offset")
         )
         whole = replace(plan, select=select)
@@ -445,12 +445,12 @@ class DuckDBEngine(Reading):
             return None
         dates = [plan.start or datetime.min, plan.end or datetime.max]
         rows = [since or 0, sum(group.rows for group in groups) if until is None else until]
-        kept = f"{relation} WHERE {_WITHIN}"
+        part = f"{relation} WHERE {_WITHIN}"
         if table.ordered:
-            [(first, last)] = cursor.execute(f"SELECT min({ROWID}), max({ROWID}) FROM {kept}", dates + rows).fetchall()
+            [(first, last)] = cursor.execute(f"SELECT min({ROWID}), max({ROWID}) FROM {part}", dates + rows).fetchall()
             parts = long_texts.ranges(groups, first or 0, 0 if last is None else last + 1)
         else:
-            order = cursor.execute(f"SELECT {ROWID} FROM {kept} ORDER BY eventdate, {ROWID}", dates + rows)
+            order = cursor.execute(f"SELECT {ROWID} FROM {part} ORDER BY eventdate, {ROWID}", dates + rows)
             parts = long_texts.of_rows(groups, [row for (row,) in order.fetchall()])
         skip = offset or 0
         return Selects(self._over(select, relation, parts), skip, None if limit is None else skip + limit)
@@ -577,12 +577,12 @@ def _sorted(relation: str) -> str:
 
 def _rewrite(cursor: duckdb.DuckDBPyConnection, table: Table, rows: str) -> None:
     """Replace a table by some of its rows, or by all of them in another order. `rows` follows FROM in the SELECT."""
-    relation, kept = _relation(table), f"{SCHEMA}.{quote('(kept)')}"
+    relation, new = _relation(table), f"{SCHEMA}.{quote('(new)')}"
     columns = ", ".join(quote(column.name) for column in table.columns)
-    cursor.execute(_create_sql(kept, table.columns))
-    cursor.execute(f"INSERT INTO {kept} SELECT {columns} FROM {rows}")
+    cursor.execute(_create_sql(new, table.columns))
+    cursor.execute(f"INSERT INTO {new} SELECT {columns} FROM {rows}")
     cursor.execute(f"DROP TABLE {relation}")
-    cursor.execute(f"ALTER TABLE {kept} RENAME TO {quote(table.name)}")
+    cursor.execute(f"ALTER TABLE {new} RENAME TO {quote(table.name)}")
 
 
 def _create_sql(relation: str, columns: Sequence[Column]) -> str:

@@ -146,10 +146,10 @@ def _positions(holes: Sequence[Run], runs: Iterable[Run]) -> Iterable[Run]:
 
 def _joined(holes: Iterable[Run]) -> list[Run]:
     """Join holes that touch; holes are given and returned in order."""
-    found: list[Run] = []
+    joined: list[Run] = []
     for first, count in holes:
-        if found and sum(found[-1]) == first:
-            found[-1] = found[-1][0], found[-1][1] + count
+        if joined and sum(joined[-1]) == first:
+            joined[-1] = joined[-1][0], joined[-1][1] + count
         else:
-            found.append((first, count))
-    return found
+            joined.append((first, count))
+    return joined

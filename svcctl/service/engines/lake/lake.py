@@ -70,8 +70,8 @@ class Lake:
         """The tables by name, with all changes by this process, and those by others until at most a second ago."""
         if time.monotonic() - self._listed_at >= LIST_SECONDS:
             with self._reading(), ThreadPoolExecutor(THREADS) as threads:
-                found = list(threads.map(self._readable, self.folder.names()))
-            listed = {each.name: each.table for each in found if each}
+                tables = list(threads.map(self._readable, self.folder.names()))
+            listed = {table.name: table.table for table in tables if table}
             if listed != self._listed:  # callers take the same mapping as a sign that nothing has changed
                 self._listed = MappingProxyType(listed)
             self._listed_at = time.monotonic()
@@ -113,9 +113,9 @@ class Lake:
 
     def snapshot(self, name: str) -> Snapshot:
         """A table as it is now. Raises UnknownTable, and Unavailable when the folder is not there."""
-        if (found := self.current(name)) is None:
+        if (snapshot := self.current(name)) is None:
             raise UnknownTable(name, self.tables())
-        return found
+        return snapshot
 
     def check(self) -> None:
         self.folder.require()
@@ -133,8 +133,8 @@ class Lake:
         return self.snapshot(name).rows
 
     def extent(self, name: str) -> Extent:
-        found = self.snapshot(name)
-        return Extent(found.rows, found.oldest, found.newest, found.bytes or None)
+        snapshot = self.snapshot(name)
+        return Extent(snapshot.rows, snapshot.oldest, snapshot.newest, snapshot.bytes or None)
 
     def log(self, name: str) -> Log:
         return self._logs.setdefault(name, Log(self.folder, name))

@@ -1,15 +1,15 @@
 """Compile a query's tree into one SELECT.
 
-Clauses are applied in the order they are written, each to the rows of the previous clause. As many of them as possible
-share a SELECT. When a clause needs values that an earlier clause computes, the earlier one becomes a subquery, in which
-the columns are called c1, c2 …, so that no names of the query can collide. The names of the query appear only in the
-outermost SELECT.
+Clauses are applied in the order they are written, each to the rows of the previous clause. As many clauses as possible
+share a SELECT. When a clause needs values that an earlier clause computes, the earlier clause becomes a subquery. The
+columns of a subquery are called c1, c2 …, so that they cannot collide with names of the query. The names of the query
+appear only in the outermost SELECT.
 
-A name in a clause means a column of the last select; if that has none, a column of an earlier select, back to the last
-group or to the table. The answer has the columns of the last select.
+A name in a clause means a column of the last select. If the last select has no such column, the name means a column of
+an earlier select, back to the last group or to the table. The answer has the columns of the last select.
 
-Without a group, rows are ordered by eventdate. Groups are ordered by their keys: the period first, nulls last. Columns
-that the order needs are kept in subqueries when a select drops them.
+Without a group, rows are ordered by eventdate. Groups are ordered by their keys: the period first, nulls last. If a
+select drops a column that the order needs, subqueries keep that column.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ def compile(
 ) -> Plan:
     """Compile a query into a plan for an engine's dialect, over the events with `start <= eventdate < end`.
 
-    Without `end` the range is open. Events with the same date come in the order in which they were stored, so a plan
-    that runs again returns the same rows in the same order. With `dated` the SELECT ends with the column DATED, which
-    is not among the plan's columns: the row's eventdate, its period, or null. `zone` decides when today() and
-    yesterday() begin. `skip` and `limit` come from the request: they count the rows that are left after the limits of
-    the query itself. All moments are aware datetimes. Raises QueryError with the place of a name or type that does not
-    fit, or of a part that the dialect cannot express.
+    If `end` is None, the range has no end. Events with the same date come in the order in which they were stored, so a
+    plan that runs again returns the same rows in the same order. With `dated`, the SELECT has the additional last
+    column DATED, which is not among the plan's columns. DATED is the row's eventdate, its period, or null. `zone`
+    decides when today() and yesterday() begin. `skip` and `limit` come from the request, and are applied after the
+    limits of the query itself. All moments are aware datetimes. Raises QueryError, with its place, for a wrong name or
+    type, and for a part that the dialect cannot express.
     """
     table = catalog.get(query.table)
     if table is None:
@@ -121,13 +121,13 @@ def compile(
 def _aggregates(clauses: Sequence[tree.Clause], names: Collection[str]) -> dict[tree.Call, None]:
     """List the aggregates that a group must compute for the clauses after it, up to and including the next group.
 
-    `names` are the columns that the group can read. Raises QueryError for an aggregate of a column that only a select
-    after the group defines.
+    `names` are the columns that the group can read. Raises QueryError for an aggregate that uses a column which only a
+    select after the group defines.
     """
     calls: dict[tree.Call, None] = {}
     defined: set[str] = set()
     for clause in clauses:
-        # the keys of the next group may use aggregates of this one
+        # the keys of the next group may use aggregates of this group
         calls.update(dict.fromkeys(aggregates_in(tree.expressions(clause), names)))
         if isinstance(clause, tree.Group):
             break
@@ -149,10 +149,10 @@ class _Rows:
     """The rows after a clause: a SELECT without its projection, and the values of its columns.
 
     `columns` are the columns of the answer. `before` are columns of earlier clauses, which later clauses can name too.
-    `used` are all names in the query: a subquery computes only those columns of `before` that are among them. `keys`
-    are the keys of the last group, which a select adds unless it names one of them. The rows are ordered by `order`,
-    and `time` is the eventdate of each row. `hidden_names` are the columns from before the last group, which later
-    clauses cannot name.
+    `used` has all names that the query contains: a subquery computes a column of `before` only if its name is in
+    `used`. `keys` are the keys of the last group, which a select adds unless it names one of the keys. The rows are
+    ordered by `order`, and `time` is the eventdate of each row. `hidden_names` are the columns that were there before
+    the last group; later clauses cannot name them.
     """
 
     select: exp.Select
@@ -191,7 +191,7 @@ class _Rows:
 
     @property
     def visible_columns(self) -> dict[str, CompiledValue]:
-        """The columns that the next clause of the query can name."""
+        """Return the columns that the next clause of the query can name."""
         return self.columns | {name: value for name, value in self.before.items() if name not in self.columns}
 
     @property
@@ -206,7 +206,10 @@ class _Rows:
         self.conditions += [scope.condition(condition) for condition in conditions]
 
     def project(self, clause: tree.Select) -> None:
-        """Replace the columns by those of a select. After a group, its keys come first unless the select names one."""
+        """Replace the columns by those of a select.
+
+        After a group, the keys of the group come first, unless the select names one of the keys.
+        """
         self._settle()
         named = any(isinstance(item, tree.Star) or _name_of(item) in self.keys for item in clause.items)
         named = named or any(_is_key(item, self.keys) for item in clause.items)
@@ -268,9 +271,9 @@ class _Rows:
         return Plan(self._finish(projection), columns, table.name, dated, *within)
 
     def _check_siblings(self, item: tree.Item, items: Iterable[tree.Item | tree.Star]) -> None:
-        """Raise QueryError if the item uses a column that the same select defines."""
+        """Raise QueryError if the item uses a column that another item of the same select defines."""
         defined = {sibling.name for sibling in items if isinstance(sibling, tree.Item) and sibling is not item}
-        defined -= {*self.visible_columns, *self.hidden_names}  # an aggregate reads the columns before its group
+        defined -= {*self.visible_columns, *self.hidden_names}  # aggregates read the columns from before the group
         for node, _ in tree.walk(item.expr) if defined else ():
             if isinstance(node, tree.ColumnRef) and node.name in defined:
                 raise QueryError(
@@ -280,7 +283,10 @@ class _Rows:
                 )
 
     def _item_value(self, item: tree.Item) -> CompiledValue:
-        """Compile an item of a select or group. Only the event's date may be named eventdate, since it orders rows."""
+        """Compile an item of a select or group.
+
+        Only the event's date may be named eventdate, because rows are ordered by eventdate.
+        """
         if not item.name:
             self.scope.check_name(item.expr)
         value = self.scope.value(item.expr)
@@ -293,7 +299,7 @@ class _Rows:
         return replace(value.computed_by(_typed_sql(self.context, value)), type=_type(value))
 
     def _settle(self) -> None:
-        """Make a subquery if there are limits, or computed values, which the next clause must not compute again."""
+        """Start a subquery if there are limits, or computed values that the next clause must not compute again."""
         needed = [*self.columns.values(), *(value for name, value in self.before.items() if name in self.used)]
         computed = any(not isinstance(value.sql, exp.Column) for value in needed)
         if computed or self.limit is not None or self.offset:
@@ -347,7 +353,7 @@ class _Rows:
 
 
 def _column(name: str) -> exp.Column:
-    # a name with its table cannot mean an alias of the same SELECT
+    # an alias of the same SELECT has no table, so a name with its table cannot mean the alias
     return exp.column(name, table="t", quoted=True, copy=False)
 
 
@@ -360,12 +366,15 @@ def _type(value: CompiledValue) -> Type:
 
 
 def _typed_sql(context: ExpressionContext, value: CompiledValue) -> Sql:
-    """The SQL of a value as a typed column; a bare null has no type and becomes a str."""
+    """Return the SQL of a value as a typed column; a bare null has no type and becomes a str."""
     return context.cast(value.sql, Type.STR) if value.type is Special.NULL else value.sql
 
 
 def _name_of(item: tree.Item | tree.Star) -> str:
-    """The name of an item's column: after `as`, or that of its column or function, or its expression as text."""
+    """Return the name of an item's column.
+
+    This is the name after `as`, the name of the column or function, or the text of the expression.
+    """
     if isinstance(item, tree.Star):
         return "*"
     if item.name is not None:
@@ -380,7 +389,7 @@ def _is_key(item: tree.Item | tree.Star, keys: Iterable[str]) -> bool:
 
 
 def _as_time(columns: Mapping[str, CompiledValue]) -> CompiledValue | None:
-    """Return the eventdate of grouped rows, or None if none of their columns is a timestamp of that name."""
+    """Return the column eventdate of grouped rows; None if there is no such column or it is not a timestamp."""
     value = columns.get(EVENTDATE)
     return value if value and value.type is Type.TIMESTAMP else None
 

@@ -1,7 +1,8 @@
 """Mean and standard deviation of whole numbers, the same to the last digit in every engine and in every run.
 
-The last digit of a float8 sum depends on the order in which rows are added up. So the sums are whole numbers, and only
-the exact result is divided as a float8. The group computes the sums; the step after the group computes the formula.
+The last digit of a float8 sum depends on the order in which rows are added up. So the sums are computed as whole
+numbers, and only the last division is done in float8. The group computes the sums; the step after the group applies the
+formula.
 """
 
 from __future__ import annotations
@@ -12,11 +13,17 @@ from svcctl.service.language.sql import CompiledValue, ExpressionContext, Sql, c
 from svcctl.service.language.types import Type
 
 _MAX_EXACT_SPREAD = 2**56
-"""`deviation_of_halves` is exact below this spread of the upper halves: its sums fit into one wide number then."""
+"""`deviation_of_halves` is exact if the spread of the upper halves is below this limit.
+
+Below the limit, the sums fit into a wide number.
+"""
 
 
 def mean(context: ExpressionContext, value: Sql) -> CompiledValue:
-    """The mean of whole numbers: the SQL of its count and sum in the group, and of the division after the group."""
+    """Return the mean of whole numbers.
+
+    Its SQL computes the count and the sum in the group, and divides them after the group.
+    """
     counted, added = context.copies(value, 2)
 
     def result(count: Sql, total: Sql) -> Sql:
@@ -28,7 +35,7 @@ def mean(context: ExpressionContext, value: Sql) -> CompiledValue:
 
 
 def deviation(context: ExpressionContext, value: Sql) -> CompiledValue:
-    """The sample standard deviation of whole numbers whose squares fit int8."""
+    """Return the sample standard deviation of whole numbers whose squares fit int8."""
     counted, added, *factors = context.copies(value, 4)
     first, second = (context.cast(factor, Type.INT8) for factor in factors)
 
@@ -41,9 +48,9 @@ def deviation(context: ExpressionContext, value: Sql) -> CompiledValue:
 
 
 def deviation_of_halves(context: ExpressionContext, value: Sql) -> CompiledValue:
-    """The sample standard deviation of int8 numbers of any size.
+    """Return the sample standard deviation of int8 numbers of any size.
 
-    Each number is split into upper * 2^32 + lower + 2^31, where upper and lower are from -2^31 to 2^31.
+    Each number is written as upper * 2^32 + lower + 2^31, where upper and lower are from -2^31 to 2^31.
     """
     counted, *copies = context.copies(exp.paren(value), 9)
     upper = [exp.paren(exp.BitwiseRightShift(this=copy, expression=number(32))) for copy in copies[:4]]
@@ -63,7 +70,7 @@ def deviation_of_halves(context: ExpressionContext, value: Sql) -> CompiledValue
 
 
 def _spread(count: Sql, products: Sql, first_sum: Sql, second_sum: Sql) -> Sql:
-    """SQL for count² times the covariance of two numbers, from the sum of their products and the sum of each."""
+    """SQL for count² times the covariance of two series, from the sum of their products and the sum of each series."""
     return exp.paren(count * products - first_sum * second_sum)
 
 

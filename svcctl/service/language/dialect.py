@@ -1,8 +1,8 @@
 """The Dialect protocol: the SQL that differs between engines.
 
 The compiler builds the SQL that all engines share from nodes of sqlglot, and asks the engine's Dialect for the rest. A
-method raises UnplacedError if it cannot express its arguments, and so does `write` if sqlglot cannot translate a node.
-So a query that an engine cannot run fails when its plan is made, and never becomes a wrong statement.
+method raises UnplacedError if it cannot express its arguments. `write` raises UnplacedError if sqlglot cannot translate
+a node. So a query that an engine cannot run fails when its plan is made, and never becomes a wrong statement.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class DatePart(Enum):
 
 
 DatePattern = tuple[DatePart | str, ...]
-"""A date pattern: its parts and the texts between them, in order."""
+"""A date pattern: its parts, and the texts between the parts, in order."""
 
 
 class Dialect(Protocol):
     """One engine's SQL for the operations that engines write differently."""
 
     name: str
-    """The name that sqlglot has for the SQL dialect of the engine."""
+    """The name of the engine's SQL dialect in sqlglot."""
     ip4: exp.DType
     """The SQL type of an IPv4 address: a whole number that holds 0 to 2^32 - 1."""
 
@@ -47,8 +47,9 @@ class Dialect(Protocol):
     def attempt(self, sql: exp.Expr) -> exp.Expr:
         """SQL for the value of an expression, or null where the engine would fail or wrap around.
 
-        The outermost operation of `sql` is +, -, * or % of two int8 (which may be results of these operations), the
-        negation or absolute value of an int8, or a timestamp made of epoch milliseconds. A zero divisor gives null.
+        The outermost operation of `sql` is one of these: `+`, `-`, `*` or `%` of two int8 (which may be results of such
+        operations), the negation of an int8, the absolute value of an int8, or the conversion of epoch milliseconds to
+        a timestamp. A division by zero gives null.
         """
 
     @abstractmethod
@@ -61,49 +62,55 @@ class Dialect(Protocol):
 
     @abstractmethod
     def float_of_wide(self, sql: exp.Expr) -> exp.Expr:
-        """SQL for the float8 that is nearest to a wide number."""
+        """SQL that converts a wide number to the nearest float8."""
 
     @abstractmethod
     def try_cast(self, sql: exp.Expr, to: exp.DataType) -> exp.Expr:
-        """SQL for a text or number as another type, or null where its value does not fit."""
+        """SQL that converts a text or number to another type; null for a value that does not fit this type."""
 
     @abstractmethod
     def first_match(self, texts: list[exp.Expr], pattern: str, group: int) -> exp.Expr:
-        """SQL for the text of a group in the first match of a pattern; group 0 is the whole match.
+        """SQL for the text that a group has in the first match of a pattern; group 0 is the whole match.
 
-        It is null if there is no match, if the group takes no part in it, or if the pattern has no such group. `texts`
-        are two copies of the searched text.
+        The text is null if there is no match, if the group takes no part in the match, or if the pattern has no such
+        group. `texts` are two copies of the searched text.
         """
 
     @abstractmethod
     def float_text(self, sql: exp.Expr) -> exp.Expr:
-        """SQL for a float8 as text: the fewest digits that give the same number, or inf, -inf and nan.
+        """SQL that converts a float8 to text: the fewest digits that give the same number, or inf, -inf or nan.
 
-        Numbers from 0.0001 to below 10^16 are written without an exponent, all others as in 1.5e-07.
+        Numbers from 0.0001 to below 10^16 are written without an exponent, all other numbers with one, such as 1.5e-07.
         """
 
     @abstractmethod
     def format_date(self, value: exp.Expr, pattern: DatePattern) -> exp.Expr:
-        """SQL for a timestamp as text in a date pattern."""
+        """SQL that writes a timestamp as text in a date pattern."""
 
     @abstractmethod
     def parse_date(self, text: exp.Expr, pattern: DatePattern) -> exp.Expr:
-        """SQL for the timestamp of a text in a date pattern, or null if the text does not fit the pattern."""
+        """SQL that reads a text in a date pattern as a timestamp; null if the text does not fit the pattern."""
 
     @abstractmethod
     def repeat(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-        """SQL for the expression that `body` builds from a value: it has many copies of it, but computes only a few."""
+        """SQL for the expression that `body` builds from a value.
+
+        The expression may have many copies of the value, but the engine computes the value only a few times.
+        """
 
     @abstractmethod
     def position(self) -> exp.Expr | None:
-        """SQL for a number that grows in the order in which the rows of a plan's table `t` were stored.
+        """SQL for a number that gives the order in which the rows of a plan's table `t` were stored.
 
-        None if every table of the engine is ordered by eventdate.
+        None if the engine keeps every table in order of eventdate.
         """
 
     @abstractmethod
     def json_member(self, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
-        """SQL for the member of JSON text at a path: the same text on every engine, as in json_member.py."""
+        """SQL for the member of JSON text at a path.
+
+        Every engine returns the same text, as described in json_member.py.
+        """
 
     @abstractmethod
     def check_pattern(self, pattern: str) -> str | None:

@@ -1,9 +1,13 @@
 """Types and SQL of expressions, over the rows that a clause of a query works on.
 
-These rules of the language are here. A comparison with null is never true, and neither is its negation; `= null` and
-`!= null` test whether there is a value. A number in quotes that is compared with a number counts as a number.
-Arithmetic on whole numbers is done in int8 and gives null where that overflows; `/` always gives float8; dividing by
-zero, with `/` or `%`, gives null. `+` joins strings, and nothing but strings.
+This module has these rules of the language:
+
+- A comparison with null is never true, and its negation is never true either. `= null` and `!= null` test whether there
+  is a value.
+- A number in quotes counts as a number if it is compared with a number.
+- Arithmetic on whole numbers is done in int8, and gives null if the result overflows.
+- `/` always gives float8. Dividing by zero, with `/` or `%`, gives null.
+- `+` joins two strings. It cannot join a string and a value of another type.
 """
 
 from __future__ import annotations
@@ -66,7 +70,10 @@ _CALCULATE: Mapping[str, type[exp.Binary]] = {
     "%": exp.Mod,
 }
 _COMPARED_ARGUMENTS = {"in": (-1, slice(None, -1)), "decode": (0, slice(1, -1, 2))}
-"""The functions that compare one argument with others: the index of that argument, and the slice of the others."""
+"""The functions that compare one argument with other arguments.
+
+Each has the index of the first argument, and the slice of the others.
+"""
 _LOGIC: Mapping[str, type[exp.Connector]] = {"and": exp.And, "or": exp.Or}
 _CONVERSIONS = {
     (Type.STR, Type.TIMESTAMP): "parsedate converts a string to a timestamp",
@@ -81,10 +88,11 @@ _CONVERSIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The names that an expression can use, in one clause of a query.
+    """The names that an expression can use in one clause of a query.
 
     `columns` are the columns that a name can mean. `aggregates` are the calls that the group before the clause
-    computes, or None if there is no group. `hidden_names` are the columns from before the group, for hints.
+    computes, or None if there is no group. `hidden_names` are the columns that only exist before the group; hints use
+    them.
     """
 
     context: ExpressionContext
@@ -101,7 +109,7 @@ class Scope:
         return value.sql
 
     def value(self, expr: tree.Expr) -> CompiledValue:
-        """Compile an expression. Raises QueryError at the node whose name is unknown or whose type is wrong."""
+        """Compile an expression. Raises QueryError at the node that has an unknown name or a wrong type."""
         match expr:
             case tree.Literal():
                 return _literal(self.context, expr)
@@ -143,7 +151,11 @@ class Scope:
         raise QueryError(f"no column '{column.name}'", column.at, hint=hint or _among("columns", self.columns))
 
     def _name_answer(self, name: str) -> str | None:
-        """The hint for an unknown name: a column that it resembles, its members, or its part after a dot; or None."""
+        """Return the hint for an unknown name, or None.
+
+        The hint names a similar column, the columns whose names begin with this name, or the part of the name after a
+        dot.
+        """
         if members := [column for column in self.columns if column.startswith(f"{name}.")]:
             return f"columns of {name} are {choices(members)}"
         alike = [column for column in self.columns if column.count(".") == name.count(".")]
@@ -159,14 +171,14 @@ class Scope:
         return did_you_mean(name, self.columns, words=False)
 
     def _compared_value(self, expr: tree.Expr) -> CompiledValue:
-        """Compile the right side of a comparison. An unknown name there is most often text without its quotes."""
+        """Compile the right side of a comparison. An unknown name on this side is usually text without its quotes."""
         if isinstance(expr, tree.ColumnRef) and expr.name not in self.columns and expr.name not in self.hidden_names:
             hint = self._name_answer(expr.name) or text_answer(expr.name)
             raise QueryError(f"no column '{expr.name}'", expr.at, hint=hint)
         return self.value(expr)
 
     def _subtrahend(self, expr: tree.Expr) -> CompiledValue:
-        """Compile the operand of a minus. An unknown name after `--` is usually a comment in the style of SQL."""
+        """Compile the operand of a minus. An unknown name after `--` is usually a comment as in SQL."""
         match expr:
             case tree.Minus(operand=tree.ColumnRef(name)) if name not in self.columns and name not in self.hidden_names:
                 raise QueryError(f"no column '{name}'", expr.operand.at, hint=COMMENT)
@@ -233,7 +245,7 @@ class Scope:
         return left
 
     def check_name(self, *exprs: tree.Expr) -> None:
-        """Raise QueryError for a string that equals a column's name, if no operand has a column.
+        """Raise QueryError for a string that equals a column's name, if none of the expressions uses a column.
 
         Other languages write names in quotes, and nobody compares, groups by or aggregates only constants.
         """
@@ -285,7 +297,7 @@ class Scope:
 
 
 def aggregates_in(exprs: tuple[tree.Expr, ...], names: Collection[str]) -> Iterator[tree.Call]:
-    """Find the outermost calls of aggregates in expressions. Raises QueryError at a function that does not exist.
+    """Find the outermost calls of aggregates in expressions. Raises QueryError for a function that does not exist.
 
     `names` are the names of columns, for the hint of that error.
     """
@@ -300,7 +312,7 @@ def aggregates_in(exprs: tuple[tree.Expr, ...], names: Collection[str]) -> Itera
 
 
 def _no_function(call: tree.Call, names: Collection[str]) -> QueryError:
-    # a column `Amount (EUR)` without back quotes is parsed as a call of Amount
+    # a column such as `Amount (EUR)`, written without back quotes, is parsed as a call of Amount
     meant = (name for name in sorted(names) if name.replace(" ", "").startswith(f"{call.name}("))
     hint = next((f"write the column in back quotes: `{name}`" for name in meant), None)
     arguments = ", ".join(map(expression_text, call.arguments)) or "…"
@@ -318,7 +330,7 @@ def _is_aggregate(call: tree.Call) -> bool:
 
 
 def _is_condition(expr: tree.Expr) -> bool:
-    """Whether an expression is a condition. count(condition) would also count the rows where it is false."""
+    """Whether an expression is a condition. count(condition) would count the rows where the condition is false, too."""
     if isinstance(expr, tree.Call):
         return expr.name in {function.name for function in SECTIONS["tests"]}
     return isinstance(expr, tree.Comparison | tree.Membership | tree.Inside | tree.Not | tree.Logic)
@@ -355,7 +367,7 @@ def _literal(context: ExpressionContext, literal: tree.Literal) -> CompiledValue
 def _calculate(
     context: ExpressionContext, left: CompiledValue, operator: str, right: CompiledValue, at: tree.Expr
 ) -> CompiledValue:
-    """Compile one operation of a sum or product; `left` is everything before it and needs no parentheses."""
+    """Compile one operation of a sum or product. `left` is everything before the operator, and needs no parentheses."""
     if operator == "+" and _both(left, right, (Type.STR,)):
         joins = exp.DPipe(this=_as(context, left, Type.STR), expression=paren(_as(context, right, Type.STR)))
         return CompiledValue(joins, Type.STR, bound=left.bound.joined(right.bound))
@@ -371,7 +383,7 @@ def _calculate(
     whole = operator != "/" and left.type in (*INTEGERS, Special.NULL) and right.type in (*INTEGERS, Special.NULL)
     result = Type.INT8 if whole else Type.FLOAT8
     first, second = _as(context, left, result), paren(_as(context, right, result))
-    if whole and isinstance(first, exp.Try):  # one attempt for the whole chain
+    if whole and isinstance(first, exp.Try):  # one attempt covers the whole chain
         first = paren(first.this) if operator in "*%" and isinstance(first.this, exp.Add | exp.Sub) else first.this
     if operator in "/%" and not whole and not right.literal:
         second = null_if(context, second, number(0))
@@ -380,7 +392,7 @@ def _calculate(
 
 
 def _both(left: CompiledValue, right: CompiledValue, types: tuple[Type, ...]) -> bool:
-    """Whether both operands are of these types or null, and at least one of them is not null."""
+    """Whether each operand has one of these types or is null, and at least one operand is not null."""
     allowed = (*types, Special.NULL)
     return left.type in allowed and right.type in allowed and not left.type is right.type is Special.NULL
 
@@ -413,7 +425,7 @@ def _compare(
 
 
 def _as_number(context: ExpressionContext, value: CompiledValue, other: CompiledValue, at: tree.Expr) -> CompiledValue:
-    """Turn a literal text that is compared with a number into its number; leave any other value unchanged."""
+    """Convert a literal text to a number if it is compared with a number; return any other value unchanged."""
     if value.type is not Type.STR or value.literal is None or other.type not in NUMBERS:
         return value
     number = quoted_number(str(value.literal), at.at)
@@ -423,7 +435,7 @@ def _as_number(context: ExpressionContext, value: CompiledValue, other: Compiled
 def _as_numbers(
     context: ExpressionContext, value: CompiledValue, others: list[CompiledValue], at: tree.Expr
 ) -> tuple[CompiledValue, list[CompiledValue]]:
-    """Turn literal texts into numbers in `value` and in `others`, where the side they are compared with is a number."""
+    """Convert literal texts to numbers in `value` and in `others`, if the other side of the comparison is a number."""
     for other in others:
         value = _as_number(context, value, other, at)
     return value, [_as_number(context, other, value, at) for other in others]
@@ -447,7 +459,10 @@ def _check_comparable(left: CompiledValue, right: CompiledValue, at: tree.Expr) 
 
 
 def _unquoted_date(at: tree.Expr) -> str | None:
-    """Find a date without quotes in a comparison: it was parsed as two subtractions. None if there is no such date."""
+    """Find a date without quotes in a comparison: it was parsed as two subtractions.
+
+    Return None if there is no such date.
+    """
     operands = (at.first, *(operand for _, operand in at.rest)) if isinstance(at, tree.Comparison) else (at,)
     for operand in operands:
         match operand:

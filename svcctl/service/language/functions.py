@@ -1,13 +1,21 @@
-"""The functions of the query language: a row for each, with its signatures, meaning, example and SQL.
+"""The functions of the query language: one row for each function, with its signatures, meaning, example and SQL.
 
-There is no other list of functions: the compiler checks calls against the signatures, errors suggest the names, and
-the help page is written from the meanings and examples. Tests run every example.
+There is no other list of functions: the compiler checks calls against the signatures, errors suggest the names, and the
+help page is written from the meanings and examples. Tests run every example.
 
-A signature reads `str, int? -> str`. It consists of the types of events and of these: `int` (int4 or int8), `number`
-(any numeric type), `any`, `T` and `U` (any type, but the same in the whole signature; numbers widen), `text`, `zone`,
-`digits` and `percent` (a literal in the query: a string, the string of a time zone, a whole number, any number),
-`regex` and `glob` (made by re and nameglob). `?` marks an optional parameter, `…` a repeated one. The last six do not
-accept null.
+A signature reads `str, int? -> str`. `?` marks an optional parameter, and `…` a parameter that may be repeated. A
+parameter has a type of events or one of these kinds:
+
+    int             int4 or int8
+    number          any numeric type
+    any             any type
+    T, U            any type, but the same type in the whole signature; a narrow numeric type is widened
+    text, zone      a string in the query; for `zone` it must name a time zone
+    digits          a whole number in the query
+    percent         a number in the query
+    regex, glob     a pattern made by re or nameglob
+
+A null is not accepted for the kinds in the last four lines.
 
 A function returns null when an argument is null, unless its meaning says otherwise. Aggregates skip nulls.
 """
@@ -54,7 +62,8 @@ from svcctl.service.language.types import Type
 Build = Callable[..., Sql | CompiledValue]
 """A function that builds the SQL of a call from the context and the SQL of the arguments.
 
-A `text`, `zone`, `digits`, `percent`, `regex` or `glob` is passed as a Python value, as it is written in the query.
+Literals and patterns are passed as Python values instead of SQL. Their kinds are `text`, `zone`, `digits`, `percent`,
+`regex` and `glob`.
 """
 
 KINDS: Mapping[str, tuple[Type, ...]] = {
@@ -63,7 +72,7 @@ KINDS: Mapping[str, tuple[Type, ...]] = {
     "number": (Type.FLOAT8, Type.INT8, Type.INT4),
     "any": (Type.STR, *(type_ for type_ in Type if type_ is not Type.STR)),
 }
-"""The types that each kind of parameter accepts. A null becomes the first of them."""
+"""The types that each kind of parameter accepts. A null argument gets the first of these types."""
 
 _LITERAL_KINDS: Mapping[str, tuple[Type | Special, ...]] = {
     "text": (Type.STR,),
@@ -82,14 +91,17 @@ def _widest(values: list[CompiledValue]) -> TextBound:
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One signature of a function, the builder of its SQL, and an upper bound for the length of its result as text."""
+    """One signature of a function, with the builder of its SQL.
+
+    `bound` computes the maximum length of the result as text.
+    """
 
     signature: str
     build: Build
     bound: Callable[[list[CompiledValue]], TextBound] = _widest
 
     def apply(self, context: ExpressionContext, values: list[CompiledValue]) -> CompiledValue | None:
-        """Compile a call with these arguments; None if they do not fit the signature."""
+        """Compile a call with these arguments. Return None if the arguments do not fit the signature."""
         takes, gives = self.signature.rsplit("-> ", 1)
         kinds = _argument_kinds(takes, len(values))
         if kinds is None:
@@ -122,7 +134,10 @@ class Overload:
         return replace(value, bound=self.bound(values))
 
     def computed_argument(self, values: list[CompiledValue]) -> int | None:
-        """Return the index of the first argument that is computed but must be a literal or a pattern, or None."""
+        """Return the index of the first argument that is computed but must be a literal or a pattern.
+
+        Return None if there is no such argument.
+        """
         kinds = _argument_kinds(self.signature.rsplit("-> ", 1)[0], len(values)) or ()
         places = enumerate(zip(kinds, values, strict=False))
         taken = (
@@ -135,7 +150,10 @@ class Overload:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of the language. `result` is the value of `example`, over SAMPLE_ROWS if it is an aggregate."""
+    """A function of the language. `result` is the value of `example`.
+
+    The example of an aggregate is computed over SAMPLE_ROWS.
+    """
 
     name: str
     overloads: tuple[Overload, ...]
@@ -150,7 +168,10 @@ class Function:
 
 
 def common(first: Type | None, second: Type) -> Type | None:
-    """Return the type that holds values of both types: the wider of two numeric types. None if there is none."""
+    """Return the type that can hold values of both types: of two numeric types, the wider one.
+
+    Return None if there is no such type.
+    """
     if first is None or first is second:
         return second
     if first in NUMBERS and second in NUMBERS:
@@ -160,7 +181,10 @@ def common(first: Type | None, second: Type) -> Type | None:
 
 @lru_cache(maxsize=1024)
 def _argument_kinds(takes: str, count: int) -> tuple[str, ...] | None:
-    """Return the kind of each of `count` arguments by the parameters `takes`; None if there cannot be so many."""
+    """Return the kinds of `count` arguments, by the parameters `takes`.
+
+    Return None if the parameters do not allow `count`.
+    """
     required: list[str] = []
     repeated: list[str] = []
     optional: list[str] = []
@@ -180,9 +204,9 @@ def _argument_kinds(takes: str, count: int) -> tuple[str, ...] | None:
 
 
 JSON_NODES, JSON_COPIES = 100, 6
-"""The cost of jsonparse in SQL nodes, and how many copies of the JSON text an engine makes for it."""
+"""The cost of jsonparse in SQL nodes, and the number of copies of the JSON text that an engine makes for it."""
 PATTERN_COST = 50
-"""The cost of a pattern in SQL nodes: to compile a pattern takes an engine as long as this many nodes."""
+"""The cost of a pattern in SQL nodes: compiling a pattern takes an engine as long as this many nodes."""
 
 
 def _regex(context: ExpressionContext, pattern: str) -> CompiledValue:
@@ -199,7 +223,10 @@ def _glob(context: ExpressionContext, pattern: str) -> CompiledValue:
 
 
 def _any_part(test: Callable[[Sql, Sql], Sql]) -> Build:
-    """Build a condition on a text and its parts: true if `test` is true for at least one part."""
+    """Build a condition on a text and several parts.
+
+    It is true if `test` is true for the text and at least one part.
+    """
 
     def build(context: ExpressionContext, text: Sql, *parts: Sql) -> Sql:
         return join_conditions(exp.Or, list(map(test, context.copies(text, len(parts)), parts)))
@@ -234,7 +261,10 @@ DATE_FORMAT = "yyyy-MM-dd HH:mm:ss.SSS"
 DATE_PARTS = " ".join(part.value for part in DatePart)
 DATE_TEXT = r"\d{4}-\d\d-\d\d([ T]\d\d(:\d\d(:\d\d(\.\d{1,3})?)?)?)?Z?"
 _REST = "yyyy-MM-dd 00:00:00.000"
-"""The end of this text completes a date without a time. It has no digits for the day, so a date needs its day."""
+"""A date without a time is completed by the end of this text.
+
+The text has no digits for year, month and day, so a date must have these.
+"""
 _DATE_PIECE = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+|'")
 
 
@@ -265,10 +295,13 @@ def _format(context: ExpressionContext, value: Sql, pattern: str = DATE_FORMAT, 
 
 
 def _parse(context: ExpressionContext, text: Sql, pattern: str | None = None, zone: str | None = None) -> Sql:
-    """Parse a date by a pattern. Without a pattern, the date may end after any part; missing parts count as zeros.
+    """Parse a date by a pattern.
+
+    Without a pattern, the date may end after the day or after any later part; missing parts count as zeros.
 
     Raises UnplacedError for a literal that does not fit the pattern, because the query would compare with null and
-    return no rows; also for a literal whose local time occurs twice in the zone, or does not exist there.
+    return no rows. Also raises UnplacedError for a literal local time that occurs twice in the zone, or does not exist
+    there.
     """
     parts = _date_pattern(pattern or DATE_FORMAT)
     if isinstance(text, exp.Literal):
@@ -288,7 +321,7 @@ def _parse(context: ExpressionContext, text: Sql, pattern: str | None = None, zo
 
 
 def _date_literal(text: str, parts: DatePattern, pattern: str | None) -> str:
-    """Complete a literal date to the form of a pattern. Raises UnplacedError if it does not fit the pattern."""
+    """Complete a literal date to the form of a pattern. Raises UnplacedError if the date does not fit the pattern."""
     if not re.fullmatch(_date_regex(parts) if pattern else DATE_TEXT, text, re.ASCII):
         hint = None if pattern else 'other dates need their pattern: parsedate("31/01/2024", "dd/MM/yyyy")'
         raise UnplacedError(f"'{text}' is not a date as {pattern or DATE_FORMAT}", argument=0, hint=hint)
@@ -299,13 +332,16 @@ def _date_literal(text: str, parts: DatePattern, pattern: str | None) -> str:
 
 
 def _date_regex(parts: DatePattern) -> str:
-    """A regular expression for dates in a pattern, with a group for each part."""
+    """Return a regular expression for dates in a pattern. It has a group for each part of the pattern."""
     pieces = (rf"(\d{{1,{len(part.value)}}})" if isinstance(part, DatePart) else re.escape(part) for part in parts)
     return "".join(pieces)
 
 
 def _date_of_literal(text: str, parts: DatePattern) -> datetime:
-    """Read a literal date that fits a pattern as engines do. Raises UnplacedError if the calendar has no such date."""
+    """Read a literal date that fits a pattern, as engines would read it.
+
+    Raises UnplacedError if the date is not in the calendar.
+    """
     match = re.fullmatch(_date_regex(parts), text, re.ASCII)
     assert match is not None
     units = (part for part in parts if isinstance(part, DatePart))
@@ -340,14 +376,17 @@ def _part(part: str) -> Build:
 _EXPONENT = "[eE][+-]?[0-9]+"
 _DECIMAL = rf"\A\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:{_EXPONENT})?)\s*\z"
 _DIGITS = r"\A\s*([+-]?[0-9]+)(?:\.[0-9]*)?\s*\z"
-"""Matches a number without an exponent. A cast of its whole digits is exact, but as a float8 it would be rounded."""
+"""Matches a number without an exponent.
+
+Its whole digits are cast exactly; a conversion through float8 would round large numbers.
+"""
 _OTHER_DECIMAL = rf"\A\s*([+-]?(?:[0-9]+\.?[0-9]*{_EXPONENT}|\.[0-9]+(?:{_EXPONENT})?))\s*\z"
-"""Matches a number that _DIGITS does not match: with an exponent, or without digits before its point."""
+"""Matches a number that _DIGITS does not match, because it has an exponent or no digits before the point."""
 _ADDRESS = r"\A" + r"\.".join(["(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"] * 4) + r"\z"
 
 
 def _number_of_text(pattern: str, to: Type) -> Build:
-    """Build the conversion of text to a number. The pattern checks the text, because engines accept different texts."""
+    """Build the conversion of text to a number. Engines accept different texts, so a pattern checks the text first."""
 
     def build(context: ExpressionContext, text: Sql) -> Sql:
         return context.try_cast(exp.RegexpExtract(this=text, expression=string(pattern), group=number(1)), to)
@@ -473,7 +512,10 @@ def _abs_whole(context: ExpressionContext, value: Sql) -> Sql:
 
 
 def _measure(wrap: type[exp.Func]) -> tuple[Overload, ...]:
-    """The signatures of an aggregate of numbers, and of strings, since stored events often have numbers as strings."""
+    """Return the signatures of an aggregate: for numbers, and for strings.
+
+    Strings are accepted because stored events often have numbers as strings.
+    """
 
     def of_text(context: ExpressionContext, text: Sql) -> Sql:
         return wrap(this=_number_of_text(_DECIMAL, Type.FLOAT8)(context, text))
@@ -485,7 +527,10 @@ _LEFT_OUT = "strings that are not numbers are left out"
 
 
 def _percentile() -> tuple[Overload, ...]:
-    """The signatures of the percentile: of numbers, or of strings that contain numbers. The percentage is a literal."""
+    """Return the signatures of the percentile: for numbers, and for strings that contain numbers.
+
+    The percentage is a literal.
+    """
 
     def of_number(context: ExpressionContext, value: Sql, percent: float) -> Sql:
         return exp.PercentileCont(this=context.cast(value, Type.FLOAT8), expression=_share(percent))
@@ -526,7 +571,10 @@ SAMPLE_ROWS = (
     ("2024-01-01 10:02:00", "ann", 200, 9.5),
     ("2024-01-01 10:03:00", "cid", None, None),
 )
-"""The rows that the examples of aggregates use: eventdate, user (str), status (int4), seconds (float8)."""
+"""The rows that the examples of aggregates use.
+
+Their columns are eventdate, user (str), status (int4), seconds (float8).
+"""
 
 SECTIONS: Mapping[str, tuple[Function, ...]] = {
     "tests": (

@@ -29,14 +29,17 @@ HABITS = {
     "every": "write group every 5m",
     "having": "a where after the select filters groups, as in group by … select count() as n where n > 1",
 }
-"""The hint for a word or a sign that cannot be parsed where it is."""
+"""The hint for a word or a sign that the parser does not accept, by this word or sign."""
 SORTS = "query-sorts"
 REASONS = {
     "{": "query-variable",
     **dict.fromkeys(("order", "sort"), SORTS),
     **dict.fromkeys(("show", "describe"), "query-lists-tables"),
 }
-"""The reasons of errors at words of HABITS: a client can do for these what a query cannot, such as sort."""
+"""The reason of the error for some words of HABITS.
+
+By the reason, a client can offer what a query cannot do, such as sorting.
+"""
 
 
 def blank_out(text: str) -> str:
@@ -58,12 +61,12 @@ _PERIODS = {"second": "s", "minute": "m", "hour": "h", "day": "d"}
 
 
 def network_answer(text: str) -> str | None:
-    """The hint for a network in quotes after `<-`, which is parsed as `<` and a minus; None for other texts."""
+    """Return the hint for a network in quotes after `<-`, which is parsed as `<` and a minus; None for other texts."""
     return f"a network is written without quotes: <- {text}" if _NETWORK.fullmatch(text) else None
 
 
 def comparison_answer(text: str, other: str) -> str | None:
-    """The hint for a literal string that is compared with a value of the type named `other`; None if there is none."""
+    """Return the hint for a literal string that is compared with a value of the type named `other`, or None."""
     if other == "ip4":
         return f"an address is written without quotes: {text}" if ADDRESS.fullmatch(text) else None
     if other == "timestamp" and DATE.fullmatch(text):
@@ -72,14 +75,14 @@ def comparison_answer(text: str, other: str) -> str | None:
 
 
 def address_answer(number: int) -> str:
-    """The hint for an address, given as its number, that is compared with text."""
+    """Return the hint for an address that is compared with text. The address is given as a number."""
     return (
         f'an address in a column of text is in quotes: "{IPv4Address(number)}"; or write ip4(…) = {IPv4Address(number)}'
     )
 
 
 def column_answer(name: str) -> str | None:
-    """The hint for an unknown column that has the name of a period or of a function; None for other names."""
+    """Return the hint for an unknown column that has the name of a period or of a function; None for other names."""
     if (unit := _PERIODS.get(name.casefold())) is not None:
         return f"write group every 1{unit}, or {name.casefold()}(eventdate)"
     if name in FUNCTIONS:
@@ -88,7 +91,7 @@ def column_answer(name: str) -> str | None:
 
 
 def text_answer(name: str) -> str:
-    """The hint for an unknown word in a comparison, which is most often text without its quotes."""
+    """Return the hint for an unknown word in a comparison, which is usually text without its quotes."""
     keyword = name.casefold() in ("null", "true", "false")
     if keyword:
         return f"write {name.casefold()}: keywords are in lower case"

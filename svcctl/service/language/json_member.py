@@ -1,12 +1,12 @@
-"""SQL for a member of JSON text, built only from operations that all engines do alike.
+"""SQL for a member of JSON text, built only from operations that have the same result in all engines.
 
 The JSON functions of engines differ: in the texts they accept, in numbers, escapes and blanks. So the text is checked
-by patterns, and rewritten so that these differences do not matter: blanks are removed, each string gets an `s` at its
-beginning and its escapes doubled, and every other value is put in quotes. The engine looks up the path in that text,
-and the value is changed back.
+by patterns and rewritten, so that the differences do not matter. Blanks are removed. Each string gets an `s` at its
+beginning, and its escapes are doubled. Every other value is put in quotes. The engine looks up the path in the
+rewritten text, and the value that it finds is changed back.
 
-First, the escapes of a quote and of a backslash become \\u0022 and \\u005c, so that a quote always begins or ends a
-string.
+Before that, the escapes of a quote and of a backslash become \\u0022 and \\u005c, so that a quote always begins or ends
+a string.
 """
 
 from __future__ import annotations
@@ -24,26 +24,27 @@ _OTHER_VALUE = r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-
 _BLANKS = r"[ \t\r\n]+"
 _STRING_MARK, _VALUE_MARK, _QUOTE_MARK = "\x02", "\x03", "\x01"
 _INNERMOST = r"\[(?:[\x02\x03](?:,[\x02\x03])*)?\]|\{(?:\x02:[\x02\x03](?:,\x02:[\x02\x03])*)?\}"
-"""Matches an object or a list whose values have all been replaced by marks."""
+"""Matches an object or a list in which each value has been replaced by a mark."""
 _PAIR = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _NO_CHARACTER = r"\\u(?:[dD][89a-fA-F]|0000)"
-"""Matches the escape of half a surrogate pair or of U+0000, which no text can hold."""
+"""Matches the escape of half a surrogate pair, or of U+0000. No text can hold these characters."""
 
 
 class JsonSql(Protocol):
     """The operations on JSON text that each engine writes differently in SQL."""
 
     def replace_matches(self, sql: exp.Expr, pattern: str, replacement: str, times: int = 1) -> exp.Expr:
-        """SQL for a text in which all matches of a pattern are replaced, and again in the result, `times` times.
+        """SQL that replaces all matches of a pattern in a text, and repeats this on the result, `times` times in all.
 
-        In the replacement, $1 stands for the match of the pattern's first group, or for nothing.
+        In the replacement, $1 stands for the match of the pattern's first group, or for nothing if the group has no
+        match.
         """
 
     def look_up(self, sql: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
-        """SQL for the value at a path in valid JSON: strings without quotes, objects and lists as JSON, or null."""
+        """SQL for the value at a path in valid JSON: a string without quotes, an object or a list as JSON, or null."""
 
     def bind(self, sql: exp.Expr, body: Body) -> exp.Expr:
-        """SQL for the expression that `body` builds from a value, which it may copy."""
+        """SQL for the expression that `body` builds from a value; the expression may use the value several times."""
 
 
 class Body(Protocol):
@@ -51,7 +52,7 @@ class Body(Protocol):
 
 
 def member(engine: JsonSql, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
-    """SQL for the member of JSON text at a path, as text; null if there is none or if the text is not JSON."""
+    """SQL for the member of JSON text at a path, as text; null if the member is missing or the text is not JSON."""
 
     def of_text(text: exp.Expr) -> exp.Expr:
         escaped = _replace_text(_replace_text(text, r"\\", r"\u005c"), r"\"", r"\u0022")
@@ -65,7 +66,7 @@ def member(engine: JsonSql, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.E
 
 
 def _skeleton(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
-    """SQL that gives _VALUE_MARK if a text is a JSON object or list, and any other text if it is not."""
+    """SQL that gives _VALUE_MARK for a JSON object or list, and another text for anything else."""
     text = engine.replace_matches(escaped.copy(), _ESCAPE, "~")
     for pattern, mark in ((_STRING, _STRING_MARK), (_OTHER_VALUE, _VALUE_MARK), (_BLANKS, "")):
         text = engine.replace_matches(text, pattern, mark)
@@ -73,7 +74,7 @@ def _skeleton(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
 
 
 def _rewrite(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
-    """SQL for JSON in the form that all engines read alike, see the docstring of the module."""
+    """SQL that rewrites JSON into a form that all engines read alike, as the docstring of the module describes."""
     text = engine.replace_matches(escaped.copy(), rf'("[^"]*")|{_BLANKS}', "$1")
     text = _replace_text(engine.replace_matches(text, r'"([^"]*)"', '"s$1"'), "\\", r"\\")
     both = f"$1{_QUOTE_MARK}$2{_QUOTE_MARK}"
@@ -82,7 +83,7 @@ def _rewrite(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
 
 
 def _member_text(engine: JsonSql, value: exp.Expr) -> exp.Expr:
-    """SQL for the text of a value that was looked up in rewritten JSON."""
+    """SQL for the text of a value that was found in rewritten JSON."""
     raw = exp.Substring(this=value.copy(), start=exp.Literal.number(2))
     document = exp.Concat(expressions=[exp.Literal.string('["'), raw, exp.Literal.string('"]')], safe=False)
     no_text = _matches(engine.replace_matches(raw.copy(), _PAIR, ""), _NO_CHARACTER)

@@ -1,6 +1,6 @@
 """Paths to a member of JSON text, such as `a.b[0]` or `["a.b"][2]`.
 
-A name without quotes ends at a dot or a bracket; in `["…"]` a name may have dots, brackets and blanks.
+A name without quotes ends at a dot or a bracket. A name in `["…"]` may contain dots, brackets and blanks.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from collections.abc import Iterable
 from svcctl.service.language.query_error import UnplacedError
 
 JsonStep = str | int
-"""The name of a member of an object, or the index of an item of a list, from 0."""
+"""One step of a path: the name of a member of an object, or the index of an item in a list, counted from 0."""
 
 MAX_JSON_DEPTH = 32
-"""The maximum depth of JSON in which a path is looked up, and the maximum number of steps of a path."""
+"""The maximum depth of JSON in which a path is looked up, and the maximum number of steps in a path."""
 _PLAIN = r"[^\s.\[\]\"'?*\\\x00-\x1f]+"
 _JSON_STEP = re.compile(rf'(\.?)({_PLAIN})|\[([0-9]{{1,9}})\]|\["([^"\'?\\\x00-\x1f]+)"\]')
 _EXAMPLE = 'a path is names and indices from 0, as in a.b[0] or ["a b"].c'
 
 
 def json_path(text: str) -> tuple[JsonStep, ...]:
-    """Parse a path into its steps. Raises UnplacedError with the place in the text that cannot be read."""
+    """Parse a path into its steps. The UnplacedError for an invalid path has the place where it cannot be read."""
     steps: list[JsonStep] = []
     end = 0
     while end < len(text):
         match = _JSON_STEP.match(text, end)
-        # each name without brackets has a dot before it, except the first
+        # every name without brackets, except the first, follows a dot
         if match is None or (match[2] and bool(match[1]) != bool(steps)):
             raise _path_error(text, end)
         end = match.end()
@@ -42,7 +42,7 @@ def json_path(text: str) -> tuple[JsonStep, ...]:
 
 
 def path_text(steps: Iterable[JsonStep]) -> str:
-    """Write a path with these steps as text."""
+    """Write steps as the text of a path."""
     text = ""
     for step in steps:
         if isinstance(step, int):

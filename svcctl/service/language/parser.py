@@ -1,7 +1,7 @@
 """Parse a query's text into its tree, with errors that say what to change.
 
 The grammar is in grammar.lark. This module reads the values of tokens (escapes, numbers, addresses). Its limits keep
-the cost of a hostile text in proportion to its length. It also has the words for tokens that errors say were expected.
+the cost of a hostile text in proportion to its length. Errors list the tokens that were expected; their words are here.
 """
 
 from __future__ import annotations
@@ -45,9 +45,12 @@ _EXPECTED = (
     | {"COMMA": "','", "COLON": "':'", "$END": "the end of the query"}
 )
 _MISSING = dict.fromkeys(("by", "select"), "a column") | dict.fromkeys(("where", "and", "or", "not"), "a condition")
-"""For some words, the part that is missing if another clause follows directly after the word."""
+"""The part that is missing if another clause follows directly after one of these words."""
 _AS_COLUMN = re.compile(r"\s*(?:$|[+/%<>=!~,)}.]|->|(?:and|or|in|as)\b)")
-"""Matches text after the name of a column; not `*` and `-`, which can also begin an item of a select."""
+"""Matches the text after a word that is the name of a column.
+
+It does not match `*` and `-`, because these can also begin an item of a select.
+"""
 _CLAUSES = re.compile(r"(?<![.\w])(?:where|select|group)\b(?!\.)")
 _CLAUSE = re.compile(rf"\s*({'|'.join(KEYWORDS)})\b")
 _CALL = re.compile(r"\w+\s{0,8}\((?:[^()]|\([^()]{0,80}\)){0,80}\)")
@@ -62,7 +65,7 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 def parse(text: str) -> tree.Query:
     """Parse a query. Raises QueryError with line and column if the text is not a query, or is too large.
 
-    The most recent trees are cached: an export asks the same query for each of its windows.
+    The trees of recent queries are cached, because an export sends the same query for each of its windows.
     """
     _check_text(text)
     try:
@@ -104,7 +107,10 @@ def _place(text: str, index: int) -> QueryPosition:
 
 
 def _habit(text: str, index: int | None, read: str) -> QueryError | None:
-    """The error at a word of SQL or another language, with a hint that says what to write; None for other mistakes."""
+    """Return the error for a word of SQL or of another language, with a hint that says what to write.
+
+    Return None for any other mistake.
+    """
     if index is None:
         return None
     message, at, word = f"unexpected '{read}'", _place(text, index), read.lower()
@@ -115,7 +121,10 @@ def _habit(text: str, index: int | None, read: str) -> QueryError | None:
 
 
 def _translation(text: str, message: str, at: QueryPosition) -> QueryError | None:
-    """The error for SQL. Its hint is the translated query, or the reason why there is none. None for other texts."""
+    """Return the error for a text that is SQL, or None for any other text.
+
+    The hint of the error is the translated query, or the reason why there is no translation.
+    """
     from svcctl.service.language.translation import Untranslatable, query_from_sql
 
     try:
@@ -134,7 +143,7 @@ def _syntax_error(error: UnexpectedToken, text: str) -> QueryError:
     names = error.accepts or error.expected
     may_begin = {"LPAR", "STRING"} <= names
     if may_begin:
-        # a dozen tokens can begin an expression: name it instead of listing them
+        # a dozen tokens can begin an expression, so the message says "an expression" instead of listing the tokens
         names = {name for name in names if _EXPECTED[name] not in ("a name", "a number", "'('", "an operator")}
     expected = tuple(sorted({_EXPECTED[name] for name in names}))
     if token.type == "$END":
@@ -142,7 +151,7 @@ def _syntax_error(error: UnexpectedToken, text: str) -> QueryError:
     hint = None
     if token.type == "IDENT":
         if meant := did_you_mean(token, [word for word in RESERVED if word.upper() in names]):
-            expected, hint = (), meant  # one suggestion helps more than the list
+            expected, hint = (), meant  # one suggestion helps more than a list
         elif "SELECT" in names and (clause := _with_select(text, token)):
             expected, hint = (), f"write {clause}"
     elif token in RESERVED and (may_begin or "IDENT" in names):
@@ -160,7 +169,7 @@ def _syntax_error(error: UnexpectedToken, text: str) -> QueryError:
 
 
 def _keyword_hint(text: str, token: Token) -> str | None:
-    """The hint for a keyword where an expression belongs; None if the word may be meant as a column."""
+    """Return the hint for a keyword in the place of an expression; None if the word may be the name of a column."""
     start, end = token.start_pos or 0, token.end_pos or 0
     if token not in KEYWORDS or _AS_COLUMN.match(text, end):
         return None
@@ -185,7 +194,7 @@ def _reads_without(text: str, comma: int, word: int) -> bool:
 
 
 def _with_select(text: str, token: Token) -> str | None:
-    """Add the missing `select` before a call of an aggregate or a list of columns; None for other texts."""
+    """Return a call of an aggregate, or a list of columns, after the missing `select`; None for other texts."""
     start = token.start_pos or 0
     clauses = _CLAUSES.findall(habits.blank_out(text)[:start])
     if clauses[-1:] == ["select"]:
@@ -224,7 +233,7 @@ def _number(value: float, at: QueryPosition) -> tree.Literal:
 
 
 def quoted_number(text: str, at: QueryPosition) -> tree.Literal | None:
-    """Parse a text that consists of a number, as if it had no quotes; None for other texts.
+    """Parse a text that contains only a number, as if it had no quotes. Return None for any other text.
 
     Raises QueryError if the number is too large.
     """
@@ -269,7 +278,7 @@ def _string_value(token: Token) -> str:
 
 @v_args(inline=True)
 class _Builder(Transformer[Token, Any]):
-    """Builds the tree of a query: lark calls a method for each complete rule, so it builds no tree of its own."""
+    """Builds the tree of a query. lark calls a method for each complete rule, so lark builds no tree of its own."""
 
     def query(self, *parts: Any) -> tree.Query:
         first, *rest = parts
@@ -312,7 +321,7 @@ class _Builder(Transformer[Token, Any]):
         return tree.Item(expr, None if name is None else str(name), at=expr.at if name is None else _at(name))
 
     def every(self, period: Token) -> tuple[int, QueryPosition]:
-        """The length of a group's period in seconds; 0 for `-`, which stands for no period."""
+        """Return the length of a group's period in seconds; 0 for `-`, which stands for no period."""
         if period.type == "MINUS":
             return 0, _at(period)
         amount = Token.new_borrow_pos("INT", period[:-1], period)
@@ -378,7 +387,7 @@ class _Builder(Transformer[Token, Any]):
                 raise QueryError(f"the number is too large: {token[:40]}", at)
             case "FLOAT":
                 return _number(float(token), at)
-        # one more than the largest int8, because a minus may precede it
+        # the limit is the largest int8 plus 1, because a minus may precede the number
         return _number(_integer(token, INT8, "the number"), at)
 
     def name(self, token: Token) -> Token:
@@ -386,5 +395,5 @@ class _Builder(Transformer[Token, Any]):
 
 
 def _links(flat: tuple[Any, ...]) -> tuple[tuple[str, tree.Expr], ...]:
-    """Pair the operators and operands of a flat sequence: operator, operand, operator, operand …"""
+    """Return pairs (operator, operand) from a flat sequence: operator, operand, operator, operand …"""
     return tuple(zip((str(operator) for operator in flat[::2]), flat[1::2], strict=True))

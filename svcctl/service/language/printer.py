@@ -1,4 +1,4 @@
-"""Write an expression's tree as text in one canonical form. The text is also the name of a column without a name.
+"""Write an expression's tree as text in one canonical form. A column that has no name is named by this text.
 
 Parentheses appear only where the tree needs them. Parsing the text again gives an equal tree.
 """
@@ -29,7 +29,7 @@ def item_text(item: tree.Item) -> str:
 
 
 def _expression(expr: tree.Expr) -> tuple[str, int]:
-    """Write an expression as text; also return how tightly its operator binds."""
+    """Return the text of an expression, and how tightly its operator binds."""
     match expr:
         case tree.Literal():
             return _literal(expr), _ATOM

@@ -1,6 +1,6 @@
 """The error that the language raises, with its place in the query's text.
 
-The error's text always names line and column, because the service sends it to clients that have the query.
+The text of the error always names the line and column, because the service sends it to clients that have the query.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 NOWHERE = QueryPosition(1, 1)
 MAX_MESSAGE_CHARS = 200
-"""The maximum length of a query error's message; a longer one is cut in the middle."""
+"""The maximum length of a query error's message, in characters. A longer message is cut in the middle."""
 
 
 class QueryError(SvcctlError):
     """The error for a query that cannot be run, with its place in the query's text.
 
-    `message` does not include the place. `line` and `column` count from 1. `expected` lists the parts that could stand
-    there. `str(error)` is all of this in one line: `line 1, column 8: unexpected 'every', expected 'where' or …`.
+    `message` does not include the place. `line` and `column` count from 1. `expected` lists what could stand at this
+    place. `str(error)` joins all of these in one line: `line 1, column 8: unexpected 'every', expected 'where' or …`.
     """
 
     reason = "query-refused"
@@ -55,7 +55,10 @@ def one_of(names: Iterable[str]) -> str:
 
 
 class UnplacedError(Exception):
-    """An error of a query without its place; `argument` is the index of the wrong argument, None for the whole call."""
+    """An error of a query without its place.
+
+    `argument` is the index of the wrong argument, or None for the whole call.
+    """
 
     def __init__(self, message: str, *, argument: int | None = None, hint: str | None = None) -> None:
         super().__init__(message)

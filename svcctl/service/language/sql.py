@@ -22,7 +22,7 @@ Sql = exp.Expr
 
 
 class Special(StrEnum):
-    """The types that an expression can have, but a column cannot."""
+    """The types that an expression can have, but not a column."""
 
     NULL = "null"
     REGEX = "regex"
@@ -33,10 +33,10 @@ class Special(StrEnum):
 class CompiledValue:
     """A compiled expression. `literal` is its value if it is a literal or a pattern in the query.
 
-    Some aggregates need a second step after their group. Then the group computes the `parts`, `whole` builds the SQL of
-    the second step from the columns of the parts, and `sql` has no meaning.
+    Some aggregates need a second step after the group. Then the group computes the `parts`, `whole` builds the SQL of
+    the second step from the columns of the parts, and `sql` is not used.
 
-    `bound` is an upper bound for the length of the value as text.
+    `bound` is the maximum length of the value as text.
     """
 
     sql: Sql
@@ -47,7 +47,7 @@ class CompiledValue:
     bound: TextBound = field(default_factory=TextBound)
 
     def computed_by(self, sql: Sql) -> CompiledValue:
-        """Return this value with other SQL; it is no literal any more."""
+        """Return this value with other SQL; the new value is not a literal."""
         return CompiledValue(sql, self.type, bound=self.bound)
 
 
@@ -55,9 +55,10 @@ class CompiledValue:
 class ExpressionContext:
     """The context in which the expressions of a query are compiled.
 
-    `dialect` is that of the engine, `now` the value of now(), `zone` the time zone of today(). `time` is the SQL of a
-    row's eventdate, if rows have one. `spare` is the number of SQL nodes that may still be added to those that the
-    query contains: without a limit, nested calls would double the copies of their arguments at every level.
+    `dialect` is that of the engine, `now` is the value of now(), and `zone` is the time zone of today(). `time` is the
+    SQL of a row's eventdate, if rows have an eventdate. `spare` is the number of SQL nodes that may still be added to
+    the nodes of the query itself. Without this limit, nested calls would double the copies of their arguments at every
+    level.
     """
 
     dialect: Dialect
@@ -72,7 +73,10 @@ class ExpressionContext:
             raise UnplacedError("the query is too complex", hint="compute repeated expressions in an earlier select")
 
     def copies(self, sql: Sql, count: int) -> list[Sql]:
-        """Return the expression and `count - 1` copies of it. Raises UnplacedError if there are too many nodes."""
+        """Return `count` nodes: the expression and `count - 1` copies.
+
+        Raises UnplacedError if there are too many nodes.
+        """
         self.spend(sum(1 for _ in sql.walk()) * (count - 1))
         return [sql, *(sql.copy() for _ in range(count - 1))]
 
@@ -80,7 +84,7 @@ class ExpressionContext:
         return exp.Cast(this=sql, to=self.sql_type(to))
 
     def try_cast(self, sql: Sql, to: Type) -> Sql:
-        """SQL for a value as another type, or null where it does not fit."""
+        """SQL that converts a value to another type; null for a value that does not fit this type."""
         return self.dialect.try_cast(sql, self.sql_type(to))
 
     def attempt(self, sql: Sql) -> Sql:
@@ -99,7 +103,7 @@ SQL_TYPES = {
     Type.FLOAT8: exp.DType.DOUBLE,
     Type.BOOL: exp.DType.BOOLEAN,
 }
-"""The SQL types that are the same in every engine. The dialect has the type of an address."""
+"""The SQL types that are the same in every engine. The SQL type of an address is in the dialect."""
 INTEGERS = (Type.INT4, Type.INT8)
 NUMBERS = (*INTEGERS, Type.FLOAT8)
 
@@ -119,7 +123,7 @@ def paren(sql: Sql) -> Sql:
 
 
 def moment(value: datetime) -> Sql:
-    """SQL for a moment as a timestamp like those of events: in UTC, without a zone."""
+    """SQL for a moment as a timestamp in UTC and without a zone, like the timestamps of events."""
     text = string(without_zone(value).isoformat(sep=" ", timespec="microseconds"))
     return exp.Cast(this=text, to=exp.DataType(this=SQL_TYPES[Type.TIMESTAMP]))
 
@@ -129,10 +133,10 @@ def without_zone(value: datetime) -> datetime:
 
 
 def case_when(*pairs: tuple[Sql, Sql], default: Sql | None = None) -> Sql:
-    """SQL for the result of the first condition that is true.
+    """SQL for the result that belongs to the first true condition.
 
     Engines expand NULLIF, and CASE with an operand, into this form at every level, so a short text could become a long
-    computation. They are expanded here instead, so that `Context.spare` counts the copies.
+    computation. This code expands them instead, so that `ExpressionContext.spare` counts the copies.
     """
     return exp.Case(ifs=[exp.If(this=condition, true=result) for condition, result in pairs], default=default)
 
@@ -144,8 +148,8 @@ def equal(left: Sql, right: Sql) -> Sql:
 def member(context: ExpressionContext, sql: Sql, options: list[Sql]) -> Sql:
     """SQL for the condition that a value equals one of the options.
 
-    A short IN, or an IN over columns, is expanded into comparisons: engines would do so, and the copies of the value
-    must be counted.
+    A short IN, or an IN over columns, is expanded into comparisons. Engines would expand it anyway, and the copies of
+    the value must be counted.
     """
     if len(options) < 5 or any(option.find(exp.Column) for option in options):
         tests = map(equal, context.copies(sql, len(options)), options)
@@ -186,7 +190,10 @@ def from_epoch_ms(value: Sql) -> Sql:
 
 
 def bucket(time: Sql, seconds: int) -> Sql:
-    """SQL for the start of the period that contains a moment. Periods are aligned to 1970, also those before it."""
+    """SQL for the start of the period that contains a moment.
+
+    A period begins at 1970 or at a multiple of its length before or after that moment.
+    """
     span = number(seconds * 1000)
     past = exp.Mod(this=epoch_ms(time.copy()), expression=span)
     past = exp.Mod(this=exp.Paren(this=exp.Add(this=past, expression=span.copy())), expression=span.copy())

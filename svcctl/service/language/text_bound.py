@@ -1,6 +1,7 @@
-"""An upper bound for the length of an expression's text, computed before the query runs.
+"""The maximum length of an expression's text, computed before the query runs.
 
-A few nested replacements could make a text that no memory holds. A stored text counts as STORED_CHARS characters.
+A few nested replacements could make a text that does not fit in memory. The length of a stored text is assumed to be
+STORED_CHARS.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from dataclasses import dataclass, field
 from svcctl.service.language.query_error import UnplacedError
 
 STORED_CHARS = 100
-"""The length that is assumed of a stored text. Stored values of other types are shorter."""
+"""The assumed length of a stored text, in characters. Stored values of other types are shorter."""
 MAX_TEXT_CHARS = 2_000_000
-"""The maximum number of characters of a text, or of a row of the answer, by their computed bounds."""
+"""The maximum number of characters of a text, or of a row of the answer. It is compared with the computed bounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextBound:
     """The maximum number of characters of a text.
 
-    `literal_counts` counts each character that the query itself contains as a literal; `other_chars` is the number of
-    all others. With separate counts, a chain of replacements, such as the escapes of HTML, is not overestimated: one
-    replacement does not count as working on the results of the others.
+    `literal_counts` has the number of each character that comes from literals of the query; `other_chars` is the number
+    of all other characters. The separate counts keep the bound of a chain of replacements small, such as one that
+    escapes HTML: a replacement is not assumed to change the results of the other replacements.
     """
 
     other_chars: int = STORED_CHARS
@@ -35,7 +36,10 @@ class TextBound:
 
     @classmethod
     def widest(cls, bounds: Iterable[TextBound]) -> TextBound:
-        """Return the bound of a value that equals one of several values: the longest of them, in unknown characters."""
+        """Return the bound of a value that equals one of several values: the longest of their bounds.
+
+        All its characters count as `other_chars`.
+        """
         return cls(max((bound.chars for bound in bounds), default=STORED_CHARS))
 
     @property
@@ -43,7 +47,10 @@ class TextBound:
         return self.other_chars + sum(self.literal_counts.values())
 
     def joined(self, other: TextBound, times: int = 1) -> TextBound:
-        """Return the bound of this text followed `times` times by another. Raises UnplacedError if that is too long."""
+        """Return the bound of this text followed `times` times by another text.
+
+        Raises UnplacedError if the result is too long.
+        """
         counts = Counter(self.literal_counts)
         for character, count in other.literal_counts.items():
             counts[character] += count * times
@@ -52,7 +59,10 @@ class TextBound:
         return bound
 
     def replaced(self, old: str | None, new: TextBound) -> TextBound:
-        """Return the bound after `old` is replaced everywhere by `new`; `old` is None if it is not a literal."""
+        """Return the bound after each `old` is replaced by `new`.
+
+        `old` is None if the searched text is not a literal.
+        """
         if new.chars <= (1 if old is None else len(old)):
             return TextBound(self.chars)
         return self.joined(new, self._occurrences(old))

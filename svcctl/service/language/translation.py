@@ -1,6 +1,6 @@
 """Translate SQL that people type into a query of the language, for a hint.
 
-sqlglot parses the SQL; NODE_RULES has a rule for each node that is translated. Other nodes have no translation.
+sqlglot parses the SQL. NODE_RULES has a rule for each kind of node that can be translated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from svcctl.service.language.printer import name_text, string_text
 
 MAX_SQL_CHARS = 4000
 FORM = "a query is 'from TABLE where … group by … select …'"
-"""The hint for SQL without a translation, if there is no better hint."""
+"""The hint for SQL that has no translation and no more precise hint."""
 _BEGIN = re.compile(r"\s*(?:select|with|(from))\b", re.IGNORECASE)
 _CLAUSE = re.compile(r"(?i)\b(from|select|where|having|group(?:\s+every\s+(\w+))?(?:\s+by)?|order\s+by|limit|offset)\b")
 _ORDER = ("select", "from", "where", "group by", "having", "order by", "limit", "offset")
@@ -34,7 +34,7 @@ _TYPES = {"INT": "int", "BIGINT": "int8", "FLOAT": "float8", "DOUBLE": "float8",
 class Untranslatable(Exception):
     """Raised for a text without a translation.
 
-    The exception's text is the hint, or empty. `reason` is the reason of the query's error, if the hint has one.
+    The exception's text is the hint, or empty. `reason` is the reason of the query's error, if the hint has a reason.
     """
 
     def __init__(self, hint: str = "", reason: str | None = None) -> None:
@@ -44,10 +44,10 @@ class Untranslatable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """The translation of SQL: a query, a remark to print after it, and the order in which its rows must be sorted.
+    """The translation of SQL: a query, a remark to print after it, and how its rows must be sorted.
 
-    In `sorting`, `sort` has the columns, such as `n:desc,m`, and `top` the number of rows if the SQL limits them. The
-    query itself cannot sort.
+    The query itself cannot sort. In `sorting`, the value of `sort` has the columns, such as `n:desc,m`, and the value
+    of `top` is the number of rows if the SQL limits the rows.
     """
 
     query: str
@@ -62,9 +62,9 @@ def query_from_sql(text: str) -> Translation:
         raise Untranslatable
     otherwise = "" if begin[1] else FORM
     try:
-        # in the SQL of MySQL, texts may be in double quotes
+        # MySQL accepts double quotes around strings
         query, sorting = _query(sqlglot.parse_one(_in_order(text.rstrip("; \n")) if begin[1] else text, read="mysql"))
-    except (SqlglotError, RecursionError, KeyError):  # KeyError: an argument without a row, or not given
+    except (SqlglotError, RecursionError, KeyError):  # KeyError: untranslated type, or missing argument
         raise Untranslatable(otherwise, otherwise and "not-a-query") from None
     except Untranslatable as error:
         if str(error):
@@ -75,7 +75,10 @@ def query_from_sql(text: str) -> Translation:
 
 
 def _in_order(text: str) -> str:
-    """Put the clauses of a query with parts of SQL in the order of SQL. A period becomes a key: every('5m')."""
+    """Rearrange a query that contains parts of SQL, so that its clauses have the order of SQL.
+
+    A period becomes a key: every('5m').
+    """
     bodies: dict[str, str] = {}
     begins = list(_CLAUSE.finditer(blank_out(text)))
     for begin, end in zip(begins, [*(match.start() for match in begins[1:]), len(text)], strict=True):
@@ -84,7 +87,7 @@ def _in_order(text: str) -> str:
             clause = "having"
         if clause.startswith("group"):
             clause, body = "group by", ", ".join(filter(None, (f"every('{begin[2]}')" * bool(begin[2]), body)))
-        mistyped = clause == "from" and len(body.split(",")[0].split()) == 2  # the second word is no clause
+        mistyped = clause == "from" and len(body.split(",")[0].split()) == 2  # the second word begins no clause
         if clause in bodies or mistyped or "," in (body[:1], body[-1:]):
             raise Untranslatable
         bodies[clause] = f"({body}\n)" if clause in ("where", "having") else body
@@ -119,7 +122,7 @@ def _query(select: Any) -> tuple[str, Mapping[str, str]]:
         clauses.append(f"where {_having_condition(_with_keys(having.this.unnest(), keys), items, keys)}")
     limits = {word: _text(node.expression) for word in ("offset", "limit") if (node := select.args.get(word))}
     names = [_sorted_by(ordered, items, keys) for ordered in select.find_all(exp.Ordered)]
-    if names in ([], ["eventdate"]):  # the order in which rows come anyway
+    if names in ([], ["eventdate"]):  # this is the order of rows in any case
         return " ".join(clauses + [f"{word} {count}" for word, count in limits.items()]), {}
     if "offset" in limits:
         raise Untranslatable(SORTED, SORTS)
@@ -127,7 +130,7 @@ def _query(select: Any) -> tuple[str, Mapping[str, str]]:
 
 
 def _whole_column(node: Any, tables: tuple[str, ...]) -> exp.Column:
-    """Join the dotted name of a column to one identifier, without a table before the name."""
+    """Join the dotted name of a column to one identifier, and leave out the name of its table."""
     if not all(part.args.get("quoted") or part.name.isidentifier() for part in node.parts):
         raise Untranslatable
     name = ".".join(part.name for part in node.parts)
@@ -136,7 +139,10 @@ def _whole_column(node: Any, tables: tuple[str, ...]) -> exp.Column:
 
 
 def _keys(select: exp.Select) -> dict[Any, str]:
-    """The expressions by which a SELECT groups, each with its column's name; a period is named `eventdate`."""
+    """Return the expressions by which a SELECT groups, each with the name of its column.
+
+    The column of a period is named `eventdate`.
+    """
     items: list[Any] = select.expressions
     group = select.args.get("group")
     named = {item.alias: item.this for item in items if item.alias}
@@ -151,13 +157,13 @@ def _keys(select: exp.Select) -> dict[Any, str]:
 
 
 def _at_place(node: Any, items: list[Any]) -> Any:
-    """The item that a number in GROUP BY or ORDER BY means; any other node unchanged."""
+    """Return the item that a number in GROUP BY or ORDER BY stands for; return any other node unchanged."""
     counts = isinstance(node, exp.Literal) and node.is_int and 0 < int(node.name) <= len(items)
     return items[int(node.name) - 1] if counts else node
 
 
 def _period(key: Any) -> str | None:
-    """The period, such as `1h`, of a key that rounds eventdate down to periods; None for other keys."""
+    """Return the period, such as `1h`, to which a key rounds eventdate down; None for any other key."""
     if isinstance(key, exp.Anonymous) and key.name == "every":
         return str(key.expressions[0].name)
     day = isinstance(key, exp.TsOrDsToDate) or (isinstance(key, exp.Cast) and key.is_type("date"))
@@ -172,12 +178,12 @@ def _group(keys: Mapping[Any, str]) -> str:
 
 
 def _with_keys(node: Any, keys: Mapping[Any, str]) -> Any:
-    """In an expression, replace each key of the group by the column that has its value."""
+    """In an expression, replace each key of the group by the name of the key's column."""
     return node.transform(lambda inner: exp.column(keys[inner], quoted=True) if inner in keys else inner)
 
 
 def _having_condition(condition: Any, items: list[Any], keys: Mapping[Any, str]) -> str:
-    """Translate HAVING. Raises Untranslatable for a column that is neither a key nor selected."""
+    """Translate HAVING. Raises Untranslatable for a column that is neither selected nor a key."""
     names = {*keys.values(), *(item.alias_or_name for item in items)}
     free = (column for column in condition.find_all(exp.Column) if column.find_ancestor(exp.AggFunc) is None)
     if keys and any(column.name not in names for column in free):
@@ -186,13 +192,16 @@ def _having_condition(condition: Any, items: list[Any], keys: Mapping[Any, str])
 
 
 def _with_names(items: list[Any]) -> list[Any]:
-    """Name the items of a select that call the same function as an item before them, since names must differ."""
+    """Name each item of a select that calls the same function as an earlier item.
+
+    The names of columns must differ.
+    """
     again = [type(item) in map(type, items[:place]) and isinstance(item, exp.Func) for place, item in enumerate(items)]
     return [exp.alias_(item, f"{item.key}{n}") if again[n] else item for n, item in enumerate(items)]
 
 
 def _sorted_by(ordered: Any, items: list[Any], keys: Mapping[Any, str]) -> str:
-    """Translate a part of ORDER BY: the name of its column, and `:desc` if it is descending."""
+    """Translate one part of ORDER BY to the name of its column, with `:desc` if it is descending."""
     expr = _at_place(_with_keys(ordered.this, keys), items)
     named = next((item for item in items if expr in (item, item.unalias())), expr)
     if not isinstance(named, exp.Column | exp.Alias) and not (isinstance(named, exp.Func) and named in items):
@@ -209,7 +218,7 @@ def _text(node: Any) -> str:
 
 
 def _call(node: Any) -> str:
-    """Translate a call of a function that the language also has. Raises Untranslatable for others."""
+    """Translate a call of a function. Raises Untranslatable if the language has no such function."""
     if not isinstance(node, exp.Func):
         raise Untranslatable
     name = (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
@@ -239,7 +248,10 @@ def _like(node: Any) -> str:
 
 
 def _json_member(node: Any) -> str:
-    """Translate `->`: to a member of JSON text, or to a test for a part where it is a condition, unlike in SQL."""
+    """Translate `->`. In SQL it looks up a member of JSON text, so it becomes jsonparse.
+
+    In a place for a condition, it becomes the `->` of the language, which tests whether a text contains a part.
+    """
     path, context = node.args.get("path") or node.expression, node.parent
     parts = path.expressions[1:] if isinstance(path, exp.JSONPath) else []
     steps = [part.this for part in parts if isinstance(part, exp.JSONPathKey | exp.JSONPathSubscript)]
@@ -274,7 +286,10 @@ def _count(node: Any) -> str:
 
 
 def _or(node: Any) -> str:
-    """Translate `or` and `||`: to a condition, or to joined texts. In the SQL of MySQL, both are OR."""
+    """Translate `or` and `||`, which are both OR in MySQL.
+
+    If an operand is a string, the operands are joined as texts.
+    """
     parts = list(node.flatten())
     return (
         _text(exp.Concat(expressions=parts))
@@ -284,7 +299,7 @@ def _or(node: Any) -> str:
 
 
 def _sum(node: Any) -> str:
-    """Translate + and -. A moment plus or minus an interval is computed in milliseconds."""
+    """Translate + and -. An interval that is added to a time, or subtracted from it, is computed in milliseconds."""
     sign, length = "+" if isinstance(node, exp.Add) else "-", node.expression
     if not isinstance(length, exp.Interval):
         return f"{_text(node.this)} {sign} {_text(length)}"
@@ -300,7 +315,7 @@ NODE_RULES: Mapping[type[Any], str | Callable[[Any], str]] = {
     **{kind: f"{{this}} {sign} {{expression}}" for kind, sign in _SIGNS.items()},
     exp.Literal: _literal,
     exp.Column: lambda node: name_text(node.name),
-    exp.Alias: lambda node: " as ".join(dict.fromkeys((_text(node.this), name_text(node.alias)))),  # not a as a
+    exp.Alias: lambda node: " as ".join(dict.fromkeys((_text(node.this), name_text(node.alias)))),  # not `a as a`
     exp.Boolean: lambda node: str(node.this).lower(),
     exp.Null: "null",
     exp.Star: "*",
@@ -324,4 +339,7 @@ NODE_RULES: Mapping[type[Any], str | Callable[[Any], str]] = {
     exp.CurrentTimestamp: "now()",
     exp.Extract: lambda node: f"{node.name.lower()}({_text(node.expression)})",
 }
-"""The translation of each kind of SQL node: a template with its arguments, or a function. Other nodes are calls."""
+"""The translation of each kind of SQL node: a template for its arguments, or a function.
+
+A node of any other kind is translated as a call.
+"""

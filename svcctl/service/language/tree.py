@@ -1,8 +1,10 @@
 """The tree of a query. The parser builds it, the compiler turns it into SQL, the printer turns expressions into text.
 
-Two nodes are equal if their contents are; their places in the text (`at`) do not count. The parser makes one normal
-form: a leading select comes after the last group, or at the end; `every` belongs to its group; `/=` is `!=`; a minus
-before a number is part of the number; the operands of one `and`, `or`, sum or product are in one list, not nested.
+Two nodes are equal if their contents are equal, wherever they are in the text (`at`).
+
+The parser brings every query into one normal form. A select before `from` is moved after the last group, or to the end
+of a query without a group. `every` belongs to its group. `/=` becomes `!=`. A minus before a number is part of the
+number. The operands of one `and`, `or`, sum or product are in one list, not nested.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Literal(Node):
-    """A constant in a query; null has the type None. The value of an address (type ip4) is its number."""
+    """A constant in a query. Null has the type None. An address (type ip4) is stored as a number."""
 
     type: Type | None
     value: str | int | float | bool | None
@@ -60,7 +62,7 @@ class Arithmetic(Node):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Node):
-    """A chain of comparisons: `a < x < b` has two links in `rest`. The tests ->, ->> and ~ always have one."""
+    """A chain of comparisons: `a < x < b` has two pairs in `rest`. A test (->, ->> or ~) always has one pair."""
 
     first: Expr
     rest: tuple[tuple[str, Expr], ...]
@@ -74,7 +76,10 @@ class Membership(Node):
 
 @dataclass(frozen=True, slots=True)
 class Inside(Node):
-    """The test that an address is in a network, `operand <- network/bits`; a single address has 32 bits."""
+    """The test whether an address is in a network: `operand <- network/bits`.
+
+    A single address is a network of 32 bits.
+    """
 
     operand: Expr
     network: int
@@ -88,7 +93,7 @@ class Not(Node):
 
 @dataclass(frozen=True, slots=True)
 class Logic(Node):
-    """A condition of two or more operands that are joined by `and` or `or`."""
+    """A condition: two or more operands that are joined by `and` or `or`."""
 
     operator: str
     operands: tuple[Expr, ...]
@@ -149,7 +154,7 @@ class Query(Node):
 
 
 def operands(expr: Expr) -> tuple[Expr, ...]:
-    """The operands of an expression, from left to right."""
+    """Return the operands of an expression, from left to right."""
     match expr:
         case Literal() | ColumnRef():
             return ()
@@ -164,7 +169,7 @@ def operands(expr: Expr) -> tuple[Expr, ...]:
 
 
 def expressions(clause: Clause) -> tuple[Expr, ...]:
-    """The expressions of a clause, without those inside them."""
+    """Return the outermost expressions of a clause."""
     match clause:
         case Where():
             return clause.conditions
@@ -177,7 +182,7 @@ def expressions(clause: Clause) -> tuple[Expr, ...]:
 def walk(expr: Expr) -> Iterator[tuple[Expr, int]]:
     """Yield an expression and all expressions inside it, each with its depth from 1, left before right.
 
-    It does not recurse. Every five operands of a sum or product count as one level more, since SQL nests them and
+    It does not recurse. Every five operands of a sum or product add one level to the depth, because SQL nests them and
     engines limit the depth.
     """
     waiting = [(expr, 1)]

@@ -1,4 +1,4 @@
-"""Types of values, stored tables, and plans, which the language, the engines and rendering share."""
+"""Types of values, stored tables, and plans. The language, the engines and rendering share them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from sqlglot import exp
 
 
 class Type(StrEnum):
-    """The type of a value, by its name in the compact formats. A timestamp is in UTC, in whole milliseconds."""
+    """The type of a value; its text is the name in the compact formats.
+
+    A timestamp is in UTC, in whole milliseconds.
+    """
 
     TIMESTAMP = "timestamp"
     STR = "str"
@@ -30,7 +33,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A stored table: its dotted name, which is case-sensitive, and its columns in order, `eventdate` among them.
+    """A stored table: its dotted name, which is case-sensitive, and its columns in order, including `eventdate`.
 
     `ordered` is true if a plain scan already returns rows in the order of eventdate, so that a plan need not sort.
     `added` is the number of columns that loads added after the table was created.
@@ -48,12 +51,12 @@ Catalog = Mapping[str, Table]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A compiled query: one SELECT, and the columns it returns, in order.
+    """A compiled query: one SELECT, and the columns that it returns, in order.
 
     `select` reads exactly one table node, which has the table's name in the query and the alias `t`. The engine that
-    runs the plan replaces this node by its own source of the rows. With `dated` the SELECT returns each row's date as
-    an additional last column, which is not among `columns`. `start` and `end` (UTC, without a zone) are the range of
-    the SELECT, for engines that choose files by it.
+    runs the plan replaces this node by its own source of the rows. With `dated`, the SELECT has an additional last
+    column with each row's date, which is not among `columns`. `start` and `end` (UTC, without a zone) are the range of
+    dates of the SELECT; an engine may use them to choose files.
     """
 
     select: exp.Select
@@ -72,13 +75,13 @@ class Plan:
     def by_event(self) -> bool:
         """Whether each event makes at most one row, and rows come in the order of events.
 
-        Then the rows of earlier events can be sent before later events are read.
+        If so, the rows of earlier events can be sent before later events are read.
         """
         return self.select.find(exp.AggFunc, exp.Group, exp.Limit, exp.Offset) is None
 
     @property
     def selective(self) -> bool:
-        """Whether the plan has conditions besides those of its range, and so may leave out events of the range."""
+        """Whether the plan has conditions besides its range of dates, so that it may leave out events of the range."""
         wheres = (where.this for where in self.select.find_all(exp.Where))
         conditions = sum(len(list(where.flatten())) if isinstance(where, exp.And) else 1 for where in wheres)
         return conditions > 1 + (self.end is not None)

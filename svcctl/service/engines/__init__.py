@@ -1,12 +1,12 @@
-"""Storage engines: where events are stored, and what runs compiled queries over them.
+"""Storage engines: they store events, and run compiled queries over the events.
 
-`Tables` stores events, and a `Reader` runs plans over them; an `Engine` is one of each, and `Engines` has all tables
-of a service. SQL that differs between readers (safe arithmetic, date formats, patterns …) comes from the reader's
-Dialect, a protocol of `language.dialect`. Rows cross this boundary only as Arrow batches, in the types of ARROW; SQL
+`Tables` stores events, and a `Reader` runs plans over them. An `Engine` has one Tables and one Reader; `Engines` has
+all tables of a service. SQL that differs between readers (safe arithmetic, date formats, patterns …) comes from the
+reader's Dialect, a protocol of `language.dialect`. Only Arrow batches cross this boundary, in the types of ARROW; SQL
 text never does.
 
-A new place for tables is a Tables, a new engine of queries a Reader and its dialect; the tests in
-tests/service/engines/test_conformance.py say what is missing.
+A new place for tables is a new Tables. A new engine for queries is a new Reader with its dialect. The tests in
+tests/service/engines/test_conformance.py show what is missing.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from svcctl.service.language.types import Column, Plan, Table, Type
 Mark = int | str
 """A mark stands for everything that was stored in a table until some moment.
 
-Only the engine that made a mark can read it. A mark fits JSON, stays valid after a restart, and equals another mark of
-the same table when nothing was stored in between. It is valid as long as its table exists: a table that replaces it has
-other marks.
+Only the engine that made a mark can read it. A mark fits JSON and stays valid after a restart. Two marks of a table are
+equal if nothing was stored between them. A mark is valid as long as its table exists: a table that replaces the table
+has other marks.
 """
 
 ARROW: Mapping[Type, pa.DataType] = {
@@ -48,16 +48,22 @@ ARROW: Mapping[Type, pa.DataType] = {
 """The Arrow types of values in batches. Timestamps are in UTC, without a zone, in whole milliseconds."""
 
 ROWS_PER_BATCH = 8192
-"""With lines of 100 to 400 bytes, a batch is 1 to 3 MB: large enough to send, small beside the memory limit."""
+"""The number of rows in a batch.
+
+With lines of 100 to 400 bytes, a batch is 1 to 3 MB: large enough to send, and small compared with the memory limit.
+"""
 BYTES_PER_BATCH = 1 << 22
-"""About the most bytes of a batch, whatever the size of a row."""
+"""The approximate maximum size of a batch in bytes, however large its rows are."""
 
 _BEGIN = datetime(1, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much a table holds: events, their first and last date (UTC, without a zone), bytes on the disk if known."""
+    """The extent of a table: its number of events, their first and last date, and its bytes on disk if known.
+
+    The dates are in UTC and without a zone.
+    """
 
     events: int
     oldest: datetime | None
@@ -70,25 +76,26 @@ class Stream(Protocol):
 
     @abstractmethod
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Batches with at least one row. The plan starts with the first batch, and runs while batches are read.
+        """Yield batches with at least one row. The plan starts with the first batch, and runs while batches are read.
 
-        Raises ServiceError when the engine fails, Unavailable when it may work later, or the reason of `interrupt`.
+        Raises ServiceError when the engine fails, Unavailable when it may work later, or the `reason` given to
+        `interrupt`.
         """
 
     @abstractmethod
     def interrupt(self, reason: SvcctlError | None = None) -> None:
-        """Make the iteration raise `reason` soon, also if it has not started yet.
+        """Make the iteration raise `reason` soon, even if it has not started yet.
 
-        May be called from any thread and more than once; does nothing after the end. An engine may miss an interrupt
-        while a statement starts, so a caller that waits for the end repeats it.
+        May be called from any thread and more than once; it does nothing after the end. An engine may miss an interrupt
+        while a statement starts, so a caller that waits for the end must repeat the call.
         """
 
 
 class Tables(Protocol):
-    """Stored tables of events. Every method may be called from any thread; reads run side by side with a write.
+    """Stored tables of events. Every method may be called from any thread, and reads do not wait for a write.
 
-    The methods that take the name of a table raise UnknownTable if there is none of this name, except where they say
-    otherwise.
+    A method that takes the name of a table raises UnknownTable if there is no table of this name, unless its docstring
+    says otherwise.
     """
 
     @abstractmethod
@@ -97,35 +104,38 @@ class Tables(Protocol):
 
     @abstractmethod
     def tables(self) -> Mapping[str, Table]:
-        """The stored tables by name, as of the last write."""
+        """Return the stored tables by name, as of the last write."""
 
     @abstractmethod
     def table(self, name: str) -> Table:
-        """The table of a name."""
+        """Return the table with a name."""
 
     @abstractmethod
     def everywhere(self, name: str) -> bool:
-        """Whether other service processes read the same table, with the same marks, and so can take over its jobs."""
+        """Whether other service processes read the same table with the same marks.
+
+        If so, they can take over its jobs.
+        """
 
     @abstractmethod
     def newest(self, name: str) -> datetime | None:
-        """The latest eventdate of a table, without a zone and in UTC; None when it is empty."""
+        """Return the latest eventdate of a table, in UTC and without a zone; None if the table is empty."""
 
     @abstractmethod
     def events(self, name: str) -> int:
-        """How many events a table holds; the answer takes no time."""
+        """Return the number of events in a table. This takes no time."""
 
     @abstractmethod
     def extent(self, name: str) -> Extent:
-        """How much a table holds."""
+        """Return the number, dates and size of the events in a table."""
 
     @abstractmethod
     def mark(self, name: str) -> Mark:
-        """The mark of everything that is stored in a table now."""
+        """Return the mark for everything that is stored in a table now."""
 
     @abstractmethod
     def check_mark(self, name: str, mark: Mark) -> None:
-        """Raise the error of `replaced`, `moved` or `lost` if that happened to the table since the mark."""
+        """Raise the error of `replaced`, `moved` or `lost` if this has happened to the table since the mark."""
 
     @abstractmethod
     def create(self, name: str, columns: Sequence[Column]) -> Table:
@@ -143,21 +153,28 @@ class Tables(Protocol):
         load_id: str | None = None,
         go_on: Callable[[], None] | None = None,
     ) -> int:
-        """Store rows in the order of eventdate, all or none. Returns how many they are.
+        """Store rows in the order of eventdate, all or none. Returns the number of rows.
 
-        Columns are matched by name: columns that the rows lack become null, columns that the table lacks are a
-        UsageError. Values are cast to the table's types, and timestamps are cut to milliseconds; ServiceError when a
-        value does not fit, or a row has no eventdate. With `create` the table is made in the same transaction, and with
-        `replace` also in place of the table of that name. With a `change` the table gets its columns in the same
-        transaction, and events that are stored already have null in new ones; marks stay valid. Raises the errors of
-        `ColumnChange.check`, and UsageError if a stored value would change. Without a `change`, too, ColumnsChanged is
-        raised if another load changes the columns meanwhile. With a `load_id`, rows are stored once: AlreadyLoaded if
-        `has_load` is true. `go_on` is called before others can see the change; if it raises, nothing is changed.
+        Columns are matched by name. A column that the rows lack becomes null. For a column that the table lacks,
+        UsageError is raised. Values are cast to the table's types, and timestamps are cut to milliseconds. ServiceError
+        is raised when a value does not fit, or a row has no eventdate.
+
+        With `create`, the table is made in the same transaction; with `replace` as well, it takes the place of any
+        table of that name. With a `change`, the table gets the columns after the change in the same transaction. Events
+        that are already stored have null in new columns, and marks stay valid. Raises the errors of
+        `ColumnChange.check`, and UsageError if a stored value would change. ColumnsChanged is raised if another load
+        changes the columns at the same time, even without a `change`.
+
+        With a `load_id`, rows are stored only once: AlreadyLoaded is raised if `has_load` is true. `go_on` is called
+        before others can see the change; if it raises an error, nothing is changed.
         """
 
     @abstractmethod
     def has_load(self, name: str, load_id: str) -> bool:
-        """Whether rows were appended to a table under this ID. False if there is no table, or it was replaced since."""
+        """Whether rows were appended to a table under this ID.
+
+        False if there is no table, or if it was replaced since then.
+        """
 
     @abstractmethod
     def drop(self, name: str) -> None:
@@ -165,25 +182,25 @@ class Tables(Protocol):
 
     @abstractmethod
     def trim(self, name: str, *, most: int, since: datetime) -> int:
-        """Remove the rows stored first, until at most `most` are left, and as many as are older than `since`.
+        """Remove the rows that were stored first, until at most `most` rows are left.
 
-        `since` is without a zone and in UTC. Returns how many rows are left. Marks stay valid, but streams that begin
-        later do not have the removed rows.
+        At least as many rows are removed as are older than `since` (UTC, without a zone). Returns the number of rows
+        that are left. Marks stay valid, but streams that begin later do not have the removed rows.
         """
 
     @abstractmethod
     def remove_before(self, name: str, date: datetime) -> int:
-        """Remove the rows that are older than a date, which is without a zone and in UTC. Returns how many they were.
+        """Remove the rows that are older than a date (UTC, without a zone). Returns the number of removed rows.
 
         Marks stay valid, and streams that have begun still return the removed rows.
         """
 
     @abstractmethod
     def has_removed(self, name: str, since: Mark | None, until: Mark | None, start: datetime) -> bool:
-        """Whether events stored between two marks, and dated from `start` on, may have been removed after `until`.
+        """Whether a removal after `until` may have removed events that were stored between two marks.
 
-        False only if all of them are still there. `start` is without a zone and in UTC. Raises the errors of
-        `check_mark`, and ServiceError when this is no longer known.
+        Only events dated from `start` on (UTC, without a zone) count. False only if all these events are still there.
+        Raises the errors of `check_mark`, and ServiceError when this is no longer known.
         """
 
 
@@ -192,7 +209,7 @@ class Reader(Protocol):
 
     @property
     def dialect(self) -> Dialect:
-        """The dialect that plans for this reader are compiled with."""
+        """Return the dialect in which plans for this reader are compiled."""
 
     @abstractmethod
     def stream(
@@ -203,28 +220,30 @@ class Reader(Protocol):
         until: Mark | None = None,
         rows_per_batch: int = ROWS_PER_BATCH,
     ) -> AbstractContextManager[Stream]:
-        """Run a plan over the rows stored after `since` (None: all) and up to `until` (None: now).
+        """Run a plan over the rows stored after `since` and up to `until`.
 
-        Leaving the block stops the plan. Batches hold the plan's columns in order, in the types of ARROW, under any
-        names. With `until` given, the same call returns the same rows in the same order, whatever is stored later.
-        Raises ServiceError when the plan cannot run, and the errors of `Tables.check_mark`.
+        By default, these are all rows stored so far.
+
+        Leaving the block stops the plan. Batches hold the plan's columns in order, in the types of ARROW; the names of
+        their columns may differ. With `until`, the same call returns the same rows in the same order, whatever is
+        stored later. Raises ServiceError when the plan cannot run, and the errors of `Tables.check_mark`.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Tables, and the reader of their rows."""
+    """Tables, and a reader of their rows."""
 
     stored: Tables
     reader: Reader
 
 
 class Engines:
-    """The tables of a service: those in its own engine, and those in the engine of a shared folder, if it has one.
+    """The tables of a service: those in its own engine, and those in the engine of a shared folder if there is one.
 
-    New tables are made in `shared`, but for `own_names`, which are made in `own`. Tables that were loaded
-    before the service had a folder stay in `own` until they are moved. A name that both engines have means the shared
-    table.
+    New tables are made in `shared`, except the tables named in `own_names`, which are made in `own`. Tables that were loaded
+    before the service had a folder stay in `own` until they are moved. If both engines have a table of the same name,
+    the name means the shared table.
     """
 
     def __init__(self, own: Engine, shared: Engine | None = None, own_names: Collection[str] = ()) -> None:
@@ -234,7 +253,7 @@ class Engines:
         self._listed: tuple[Mapping[str, Table], ...] = ()
 
     def of(self, name: str) -> Engine:
-        """The engine that has a table, or would store it."""
+        """Return the engine that has a table, or would store it."""
         own, shared = self._own, self._shared
         if shared is None or name in self._own_names:
             return own
@@ -246,7 +265,7 @@ class Engines:
             engine.stored.check()
 
     def tables(self) -> Mapping[str, Table]:
-        """All tables by name, as of the last write; the same mapping while nothing has changed."""
+        """Return all tables by name, as of the last write. The mapping is the same object while nothing has changed."""
         own = self._own.stored.tables()
         if self._shared is None:
             return own
@@ -257,22 +276,22 @@ class Engines:
         return self._listed[2]
 
     def table(self, name: str) -> Table:
-        """The table of a name. Raises UnknownTable."""
+        """Return the table with a name. Raises UnknownTable."""
         try:
             return self.of(name).stored.table(name)
         except UnknownTable:
             raise UnknownTable(name, self.tables()) from None
 
     def for_load(self, name: str) -> Tables:
-        """The tables to load events of a table into. Raises the errors of `check_case`."""
+        """Return the Tables into which events of a table are loaded. Raises the errors of `check_case`."""
         check_case(name, self.tables())
         return self.of(name).stored
 
     def move(self, name: str, *, shared: bool) -> int:
-        """Move a table to the shared folder, or from there to the service's own file. Returns how many rows it has.
+        """Move a table to the shared folder, or from the folder to the service's own file. Returns the number of rows.
 
-        Marks of the table become invalid. Raises UnknownTable, and UsageError when there is no folder, the table is
-        there already, or it must not be moved.
+        Marks of the table become invalid. Raises UsageError when there is no folder, when the table is there already,
+        or when it must not be moved. Raises UnknownTable.
         """
         if self._shared is None:
             raise UsageError(
@@ -296,7 +315,7 @@ class Engines:
 
 
 def by_bytes(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Split a batch into batches of at most about BYTES_PER_BATCH."""
+    """Split a batch into batches of at most about BYTES_PER_BATCH bytes."""
     pieces = -(-batch.nbytes // BYTES_PER_BATCH)
     rows = max(1, -(-batch.num_rows // max(1, pieces)))
     return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))

@@ -1,4 +1,4 @@
-"""Refuses paths that the library of an engine would misread, before anything is stored."""
+"""Refuses paths that an engine's library would misread, before anything is stored."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _BYTE = re.compile("[\ud800-\udfff]")
 
 
 def check_path(path: str, misread: re.Pattern[str], what: str, hint: str = "") -> None:
-    """Raise UsageError for a path with a character that the pattern finds, or with bytes that are not UTF-8.
+    """Raise UsageError for a path with a character that `misread` matches, or with bytes that are not UTF-8.
 
-    `what` begins the message, and the hint begins with `hint`.
+    The message begins with `what`, and its hint begins with `hint`.
     """
     hint = f"{hint}paths of ASCII letters, digits and /._- can be used everywhere"
     if _BYTE.search(path):

@@ -13,7 +13,7 @@ from svcctl.words import among, counted
 
 
 class UnknownTable(NotFound):
-    """There is no table with this name. `names` are those of the existing tables."""
+    """There is no table with this name. `names` are the names of the existing tables."""
 
     reason = "unknown-table"
 
@@ -55,12 +55,15 @@ WIDER: Mapping[Type, tuple[Type, ...]] = {
     Type.TIMESTAMP: (Type.STR,),
     Type.STR: (),
 }
-"""The types to which a column of each type can be widened. Float8 holds an int8 only up to 2^53."""
+"""The types to which a column of each type can be widened. A float8 holds int8 numbers exactly only up to 2^53."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """The columns of a table `before` a load and `after` it: some are new, at the end, and some have a wider type."""
+    """The columns of a table `before` a load and `after` it.
+
+    New columns are at the end; other columns may get a wider type.
+    """
 
     before: tuple[Column, ...]
     after: tuple[Column, ...]
@@ -71,12 +74,15 @@ class ColumnChange:
 
     @property
     def widened(self) -> tuple[tuple[Column, Column], ...]:
-        """The columns whose type changes, each as the old and the new column."""
+        """The columns whose type changes, as pairs of the old and the new column."""
         pairs = zip(self.before, self.after, strict=False)
         return tuple((old, new) for old, new in pairs if old != new)
 
     def check(self, name: str, columns: Sequence[Column]) -> None:
-        """Raise ColumnsChanged if the table no longer has the columns `before`, UsageError for an impossible change."""
+        """Raise ColumnsChanged if the table no longer has the columns `before`.
+
+        Raise UsageError for an impossible change.
+        """
         if tuple(columns) != self.before:
             raise ColumnsChanged(name)
         if len({column.name.casefold() for column in self.after}) < len(self.after):
@@ -87,7 +93,7 @@ class ColumnChange:
 
 
 def unwidened(name: str, column: Column, values: int) -> UsageError:
-    """The error of a column that cannot be widened because some of its values would change."""
+    """Return the error for a column that cannot be widened because some of its values would change."""
     return UsageError(
         f"column '{column.name}' of table '{name}' has {counted(values, 'value')} that float8 cannot hold exactly",
         hint=f"nothing was changed; widen it to {Type.STR}, which keeps all digits",
@@ -95,7 +101,7 @@ def unwidened(name: str, column: Column, values: int) -> UsageError:
 
 
 def check_table(name: str, columns: Sequence[Column], existing: Collection[str], *, replace: bool = False) -> None:
-    """Raise UsageError if the name or a column of a new table cannot be used, TableExists if the table exists."""
+    """Raise UsageError if the name or a column of a new table cannot be used. Raise TableExists if the table exists."""
     check_table_name(name)
     if name in tree.RESERVED:
         raise UsageError(f"'{name}' cannot name a table: queries would need back quotes around it")
@@ -109,35 +115,41 @@ def check_table(name: str, columns: Sequence[Column], existing: Collection[str],
 
 
 def check_case(name: str, existing: Iterable[str]) -> None:
-    """Raise UsageError if an existing table has the name in other case: engines cannot tell such names apart."""
+    """Raise UsageError if an existing table has the same name in other case.
+
+    Engines cannot tell such names apart.
+    """
     for other in existing:
         if other != name and other.casefold() == name.casefold():
             raise UsageError(f"table '{name}' differs from table '{other}' only in case", hint=f"use '{other}'")
 
 
 def replaced(name: str) -> ServiceError:
-    """The error of a query that continues after its table was dropped or replaced."""
+    """Return the error for a query that continues after its table was dropped or replaced."""
     return ServiceError(
         f"table '{name}' was dropped or replaced, so the query cannot continue; a new query or job reads its new events"
     )
 
 
 def widened(name: str) -> ServiceError:
-    """The error of a query that continues after one of its columns got a wider type."""
+    """Return the error for a query that continues after one of its columns got a wider type."""
     return ServiceError(
         f"a column of table '{name}' has a wider type now, so the answer cannot continue; a new query has this type"
     )
 
 
 def lost(name: str) -> ServiceError:
-    """The error of a query that continues after its table has lost events that it has read, or was about to read."""
+    """Return the error for a query that continues after its table has lost events.
+
+    The query has read the lost events, or was about to read them.
+    """
     return ServiceError(
         f"table '{name}' has lost events, so the query cannot continue; a new query or job reads those that are left"
     )
 
 
 def moved(name: str) -> ServiceError:
-    """The error of a query that continues after its table was moved to another engine."""
+    """Return the error for a query that continues after its table was moved to another engine."""
     return ServiceError(
         f"table '{name}' was moved, so the query cannot continue; a new query or job reads its events where it is now"
     )

@@ -3,10 +3,10 @@
     engine.py        the tables in the service's file
     date_order.py    checks whether the rows of a load arrive in order of date
     positions.py     the positions of rows, on which marks are based
-    opening.py       opens the service's file and checks its version; DuckDB in memory for other work
-    widening.py      columns that get a wider type
-    windows.py       windows of dates, which are sorted one after the other
-    long_texts.py    slices of a table with long texts
+    opening.py       opens the service's file and checks its version; opens DuckDB in memory for other work
+    widening.py      converts columns to a wider type
+    windows.py       splits a sort into windows of dates, which are sorted one after the other
+    long_texts.py    splits a table with long texts into slices
     lake_reader.py   runs plans over the tables of a shared folder, see `engines.lake`
     matches.py       reads parts of a shared table together while they have few matches
     scanner.py       reads the files of a shared folder
@@ -17,8 +17,8 @@
     syntax.py        quoting, and the types of stored columns
     demo_events.py   the demo events, made in SQL
 
-Besides this folder, `rendering` and `loading` use DuckDB: to write the rows of responses for every engine, and to read
-files.
+Two other folders use DuckDB: `rendering` writes the rows of responses with it, for every engine, and `loading` reads
+files with it.
 """
 
 from svcctl.service.engines.duckdb.engine import DuckDBEngine

@@ -1,7 +1,7 @@
-"""Checks whether the rows of a load arrive in order of date, and notes their number and first and last date.
+"""Checks whether the rows of a load arrive in order of date, and records their number and their first and last date.
 
-The rows of most logs are in order, and are not sorted: sorting is most of the work of a large load, and needs
-more than the memory.
+The rows of most logs are in order, and are not sorted: sorting is most of the work of a large load, and needs space
+beyond the memory.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import pyarrow.compute as pc
 from svcctl.service.engines.duckdb.row_groups import combined
 
 BATCHES_AHEAD = 8
-"""How many batches are checked before the first is stored."""
+"""The number of batches that are checked before the first batch is stored."""
 
 
 class Arriving:
-    """Passes the rows of a load through, and notes their order, number and dates.
+    """Passes the rows of a load through, and records their order, number and dates.
 
-    BATCHES_AHEAD batches are read at the beginning. `in_order` is true while all rows read so far are in order of
-    date. `count` is the number of these rows. `dates` are their earliest and latest date as stored, in epoch
-    milliseconds; None without rows, or if the dates are not timestamps yet.
+    BATCHES_AHEAD batches are read at the beginning. `in_order` is true while all rows read so far are in order of date.
+    `count` is the number of rows read so far. `dates` are the earliest and latest date of these rows as stored, in
+    epoch milliseconds. `dates` is None if there are no rows, or if the dates are not timestamps yet.
     """
 
     def __init__(self, rows: pa.RecordBatchReader) -> None:
@@ -39,7 +39,7 @@ class Arriving:
         self._batches = chain(first, self._rest(rows))
 
     def reader(self) -> pa.RecordBatchReader:
-        """The rows, in batches of about a row group."""
+        """Return the rows, in batches of about one row group."""
         return pa.RecordBatchReader.from_batches(self._schema, combined(self._batches))
 
     def _rest(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,10 +1,11 @@
 """Makes the demo events in DuckDB's SQL. Each table has a SELECT that makes the events of a range of seconds.
 
-Every value of an event is computed from a hash of its second, its lane (events of one second differ in their lane) and
-a name. The hash is DuckDB's, so another release of DuckDB may make other events.
+Every value of an event is computed from a hash of three things: the event's second, its lane, and the name of the
+value. Events in the same second have different lanes. The hash is DuckDB's, so another release of DuckDB may make other
+events.
 
-Traffic follows the day and the week. Three incidents recur by the number of the day since 1970, so that any 30 days
-hold some of each:
+Traffic varies with the time of day and the day of the week. Three incidents recur by the number of the day since 1970,
+so that any 30 days have some incidents of each kind:
 
 - every 7th day (3 modulo 7), 14:00 to 14:12 UTC: most of the shop's answers are 5xx, and slow
 - every 9th day (4 modulo 9), from 02:17 UTC: one address tries passwords for `admin` for 12 minutes, then logs in
@@ -26,13 +27,16 @@ Item = str | int | None
 
 
 def made(table: str, start: int, end: int) -> pa.Table:
-    """The events of a demo table from the epoch second `start` to before `end`, in no order."""
+    """Return the events of a demo table from the epoch second `start` to before `end`, in no order."""
     with scratch() as connection:
         return connection.sql(SELECTS[table].format(start=start, end=end)).to_arrow_table()
 
 
 def _seconds(name: str, per_second: float, lanes: int) -> str:
-    """The seconds and lanes that have an event, each with its hash `h`; `per_second` is the busiest hour's rate."""
+    """SQL for the seconds and lanes that have an event, each with its hash `h`.
+
+    `per_second` is the rate in the busiest hour.
+    """
     rhythm = "(0.3 + 0.7 * pow(sin(pi() * (s % 86400 - 7200) / 86400), 2))"
     weekday = "CASE WHEN (s // 86400 + 4) % 7 IN (0, 6) THEN 0.6 ELSE 1 END"
     return _moments(name, lanes, f"{_chance('rate')} < {per_second / lanes} * {rhythm} * {weekday}")
@@ -48,17 +52,17 @@ def _moments(name: str, lanes: int, when: str) -> str:
 
 
 def _hash(name: str, of: str = "h") -> str:
-    """A hash of a value and a name. DuckDB's own hash of several values does not mix them well enough."""
+    """SQL for a hash of a value and a name. DuckDB's own hash of several values does not mix them well enough."""
     return f"hash(xor(hash({of}), {zlib.crc32(name.encode())}::UBIGINT))"
 
 
 def _chance(name: str, of: str = "h") -> str:
-    """A number from 0 to 1, determined by a value and a name."""
+    """SQL for a number from 0 to 1 that depends on a value and a name."""
     return f"(({_hash(name, of)} >> 11)::DOUBLE / {1 << 53})"
 
 
 def _pick(items: Sequence[Item], name: str, *, of: str = "h", skew: float = 1) -> str:
-    """One of the items; a larger skew favours the first ones."""
+    """SQL that picks one of the items, by a value and a name. A larger skew favours the first items."""
     values = ", ".join(
         "NULL" if item is None else f"'{item}'" if isinstance(item, str) else str(item) for item in items
     )
@@ -66,7 +70,7 @@ def _pick(items: Sequence[Item], name: str, *, of: str = "h", skew: float = 1) -
 
 
 def _amount(low: float, high: float, name: str, type_: str = "BIGINT") -> str:
-    """A number between two bounds, small ones much more often than large ones."""
+    """SQL for a number between two bounds. Small numbers are much more frequent than large numbers."""
     return f"floor({low} * pow({high / low}, pow({_chance(name)}, 1.6)))::{type_}"
 
 
@@ -79,7 +83,7 @@ def _host(name: str, of: str = "h") -> str:
 
 
 def _outside(name: str, of: str = "h") -> str:
-    """An address from the three documentation ranges."""
+    """SQL for an address in one of the three ranges reserved for documentation."""
     nets = [(192 << 16) + 2, (198 << 16) + (51 << 8) + 100, (203 << 16) + 113]
     return f"({_pick(nets, name + ' net', of=of, skew=1.5)}::BIGINT * 256 + {_host(name, of)})::UINTEGER"
 
@@ -110,7 +114,7 @@ _BURST = "(day % 7 = 3 AND second BETWEEN 50400 AND 51119)"
 _GUESSING = "day % 9 = 4 AND second BETWEEN 8220 AND 8940"
 _LEAK = "day % 11 = 6 AND second BETWEEN 3600 AND 14399 AND second % 20 = 0"
 
-# In every ten minutes there are about forty visitors, and each event belongs to one of them.
+# Every ten minutes have about forty visitors, and each event belongs to one of these visitors.
 _WEB = f"""
     WITH events AS ({_seconds("web", 0.8, 2)}),
     visits AS (
@@ -184,4 +188,4 @@ _FIREWALL = f"""
 """
 
 SELECTS: Mapping[str, str] = {"demo.ecommerce.data": _WEB, "auth.all": _AUTH, "firewall.all": _FIREWALL}
-"""For each table, the SELECT of the events from second `{start}` up to, but not including, `{end}`."""
+"""For each table, the SELECT of the events from second `{start}` to before second `{end}`."""

@@ -1,4 +1,4 @@
-"""The `Dialect` of DuckDB: the parts of its SQL that differ from other engines."""
+"""The Dialect of DuckDB: the parts of its SQL that differ from other engines."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from svcctl.service.language.dialect import DatePart, DatePattern
 from svcctl.service.language.json_path import MAX_JSON_DEPTH, JsonStep
 
 POSITION = "(position)"
-"""The name of a row's position in a plan, which the engine replaces by a column."""
+"""The name for the position of a row in a plan. The engine replaces the name by a column."""
 
 _DATE_WORDS = r"(?i)^\s*(-?infinity|epoch)\s*$"
 """Texts that DuckDB reads as a date in any format."""
 _JSON_BLANKS = r"[ \t\r\n]*"
 _PECULIAR_JSON = "|".join(
     (
-        rf",{_JSON_BLANKS}[\]}}]",  # a comma without a value after it, which DuckDB accepts
-        rf"(?:[:,\[]|^){_JSON_BLANKS}-?(?i:nan|inf)",  # nan and inf, which DuckDB accepts
-        rf'\\u|\\"?[^"]*"{_JSON_BLANKS}:',  # half of a surrogate pair, U+0000, and names with escapes
-        # numbers that DuckDB may write in another way
+        rf",{_JSON_BLANKS}[\]}}]",  # a comma without a value after it: DuckDB accepts it
+        rf"(?:[:,\[]|^){_JSON_BLANKS}-?(?i:nan|inf)",  # nan and inf: DuckDB accepts them
+        rf'\\u|\\"?[^"]*"{_JSON_BLANKS}:',  # half of a surrogate pair, U+0000, names with escapes
+        # numbers that DuckDB may write differently
         rf"[:,\[]{_JSON_BLANKS}-?(?:[0-9][0-9.]*[eE]|[0-9]+\.(?:[0-9]+0[^0-9]|0000|[0-9]{{9}}))",
         rf"[:,\[]{_JSON_BLANKS}-?(?:[0-9]{{8,}}\.[0-9]{{4}}|[0-9]{{13,}}\.)|-0[^.0-9]",
         rf"(?:[\[{{][^\[{{]*){{{MAX_JSON_DEPTH + 1}}}",  # perhaps nested too deep
     )
 )
-"""A pattern for JSON in which DuckDB may read a member in another way than `json_member`."""
+"""A pattern for JSON in which DuckDB may read a member differently from `json_member`."""
 _JSON_WITH_ESCAPES = r"(?s)^[\[{].*\\"
 _CODES: Mapping[DatePart, str] = {
     DatePart.YEAR: "%Y",
@@ -52,10 +52,11 @@ class DuckDBDialect:
         return exp.Try(this=sql)
 
     def wide_sum(self, sql: exp.Expr) -> exp.Expr:
-        return exp.Sum(this=sql)  # DuckDB adds them up in 128 bits
+        return exp.Sum(this=sql)  # DuckDB adds them in 128 bits
 
     def float_of_wide(self, sql: exp.Expr) -> exp.Expr:
-        # DuckDB rounds a cast from 128 bits twice, but a cast from int8 or text once; few numbers need the slower text
+        # A cast of 128 bits rounds twice, a cast of an int8 or a text only once. Casting a text is slow, but few
+        # numbers need it.
         least, most = (exp.Literal.number(number) for number in (-(2**63), 2**63 - 1))
         short = exp.Between(this=exp.paren(sql), low=least, high=most)
         ways = (exp.cast(exp.cast(sql, type_), "DOUBLE") for type_ in ("BIGINT", "VARCHAR"))
@@ -65,7 +66,8 @@ class DuckDBDialect:
         return exp.TryCast(this=sql, to=to)
 
     def first_match(self, texts: list[exp.Expr], pattern: str, group: int) -> exp.Expr:
-        # DuckDB has "" where there is no match. Only its list of all matches has null, but makes all of them.
+        # DuckDB returns "" if there is no match. Only its list of all matches has null, but making this list takes
+        # longer.
         text, copy = texts
         arguments = (exp.Literal.string(pattern), exp.Literal.number(group))
         first = exp.func("regexp_extract", text, *arguments, dialect=self.name)
@@ -86,10 +88,11 @@ class DuckDBDialect:
         return exp.Try(this=exp.StrToTime(this=only, format=_codes(pattern)))
 
     def repeat(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-        return body(value)  # a lambda that binds the value would be slower than the copies
+        return body(value)  # copies of the value are faster than a lambda that binds it
 
     def json_member(self, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
-        # DuckDB's own function is a hundred times faster, and the same for texts without the peculiarities below
+        # DuckDB's own function is a hundred times faster. It gives the same result, except for the texts of
+        # _PECULIAR_JSON.
         json = _DuckDBJson()
         exact = json_member.member(json, text.copy(), path)
         fast = json.look_up(text.copy(), path)
@@ -130,14 +133,14 @@ class _DuckDBJson:
 
 
 def _codes(pattern: DatePattern) -> exp.Expr:
-    """A date pattern as a format of strftime."""
+    """Return a date pattern as a format of strftime."""
     pieces = (_CODES[part] if isinstance(part, DatePart) else part.replace("%", "%%") for part in pattern)
     return exp.Literal.string("".join(pieces))
 
 
 @lru_cache(maxsize=256)
 def can_be_empty(pattern: str) -> bool:
-    """Whether a match of a regular expression can be empty, also between a letter and an end of the text."""
+    """Whether a match of a regular expression can be empty, even if only before or after a letter."""
     query = "SELECT list_contains(regexp_extract_all('', $1) || regexp_extract_all('a', $1), '')"
     with scratch() as connection:
         [(empty,)] = connection.execute(query, [pattern]).fetchall()
@@ -146,7 +149,7 @@ def can_be_empty(pattern: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _fault(pattern: str) -> str | None:
-    # There is no parser for RE2 in Python, so DuckDB checks the pattern.
+    # Python has no parser for RE2, so DuckDB checks the pattern.
     with scratch() as connection:
         try:
             connection.execute("SELECT regexp_matches('', $1)", [pattern])

@@ -1,11 +1,11 @@
-"""Stored events in one DuckDB file: its tables, how events are added, and how plans read them.
+"""Stored events in one DuckDB file: the tables, adding events to them, and running plans over them.
 
 Tables are in the schema `events`, each under its dotted name as one identifier. `main.stored` records for each table
-whether its rows are stored in the order of eventdate, because then a plan can scan instead of sort; `main.loaded` has
-the IDs of its loads, and `main.grown` how many columns loads have added to it. Only one process can open the file, by
-DuckDB's own lock.
+whether its rows are stored in the order of eventdate, because then a plan can scan instead of sort. `main.loaded` has
+the IDs of a table's loads, and `main.grown` has the number of columns that loads have added. Only one process can open
+the file, because DuckDB locks it.
 
-Statements are written by the query compiler, but they are not trusted: once the file is open, they cannot reach files,
+The query compiler writes the statements, but they are not trusted: once the file is open, they cannot reach files,
 extensions, settings or Python variables. Files of events are read elsewhere, and arrive here as Arrow batches.
 """
 
@@ -51,30 +51,36 @@ from svcctl.service.language.dialect import write
 from svcctl.service.language.types import Column, Plan, Table, Type
 
 ROWID = "rowid"
-"""DuckDB's pseudo-column of row numbers. It counts from 0 without gaps, because tables are rewritten to delete rows."""
+"""DuckDB's pseudo-column of row numbers.
+
+They begin at 0 and have no gaps, because a table is rewritten to delete rows.
+"""
 _WITHIN = f"eventdate >= ? AND eventdate < ? AND {ROWID} >= ? AND {ROWID} < ?"
 BLOCK_BYTES = 1 << 18
-"""DuckDB's unit of storage in bytes, in which the size of a table is counted."""
+"""The size of DuckDB's storage blocks in bytes. The size of a table is a number of these blocks."""
 _WIDTHS = {Type.TIMESTAMP: 8, Type.INT8: 8, Type.FLOAT8: 8, Type.INT4: 4, Type.IP4: 4, Type.BOOL: 1}
-"""Bytes of values of each type; those of texts differ."""
+"""The number of bytes of a value, for each type with values of one size; texts have no fixed size."""
 _RUNS = """
     SELECT min(row)::BIGINT, count(*)::BIGINT FROM (
         SELECT row, row - row_number() OVER () AS run
         FROM (SELECT eventdate, row_number() OVER () - 1 AS row FROM {relation}) WHERE eventdate < ?
     ) GROUP BY run ORDER BY 1
 """
-"""The rows before a date as runs of row numbers: at most one run for each load, because a load is stored sorted."""
+"""The rows before a date, as runs of row numbers.
+
+There is at most one run for each load, because loads are stored sorted.
+"""
 FIRST_ROWS, MANY_ROWS = VECTOR_ROWS, 200 * VECTOR_ROWS
-"""How many rows have a statement of their own, so that they come early, in plans that read more than MANY_ROWS."""
+"""In plans that read more than MANY_ROWS rows, the first FIRST_ROWS rows have their own statement, to come early."""
 _CONNECT = "USE store; SET enable_progress_bar=false"
 
 
 class DuckDBEngine(Reading):
-    """One file of events (or memory, for `path` None). Reads run in parallel; one write at a time.
+    """One file of events; `path` is None for events in memory. Reads run in parallel, but only one write at a time.
 
-    `memory_limit` is the most memory of DuckDB; sorts and groups that need more use files in `spill`, by default beside
-    the file of events. About `sorted_rows` are sorted at once, and a load holds at most `group_values` in memory before
-    it writes them. `nanoseconds` is the clock, see `positions`.
+    `memory_limit` is the maximum memory of DuckDB. Larger sorts and groups use files in `spill`, by default next to the
+    file of events. About `sorted_rows` rows are sorted at once. A load holds at most `group_values` values in memory
+    before it writes them. `nanoseconds` is the clock, see `positions`.
     """
 
     dialect = DuckDBDialect()
@@ -95,15 +101,18 @@ class DuckDBEngine(Reading):
             self._connection = open_file(path, memory_limit=memory_limit, spill=spill)
             self._tables = self._read_tables(self._connection)
             self.identity = str(self._one(self._connection, "SELECT identity FROM main.identity"))
-            """The identity of the file, and of its copies."""
+            """The identity of the file; copies of the file have the same identity."""
         self.writes = 0
-        """How often the file was changed since it was opened."""
+        """The number of changes to the file since it was opened."""
         self._nanoseconds = nanoseconds
         self._writing = threading.Lock()
         self._described = True
-        """Whether `tables` will still be right when the current write is done."""
+        """Whether `tables` will still be correct when the current write is done."""
         self._latest: dict[str, int] = {}
-        """The last eventdate of tables, in epoch milliseconds, where it is known: a query takes as long as a write."""
+        """The latest eventdate of some tables, in epoch milliseconds.
+
+        It is kept because a query for it takes as long as a write.
+        """
 
     def close(self) -> None:
         self._connection.close()
@@ -115,10 +124,10 @@ class DuckDBEngine(Reading):
         self.close()
 
     def check(self) -> None:
-        """Do nothing: the file is open."""
+        """Do nothing, because the file is open."""
 
     def tables(self) -> Mapping[str, Table]:
-        """The stored tables by name, as of the last write. It is a new mapping after a write that changes tables."""
+        """Return the stored tables by name, as of the last write. A write that changes tables makes a new mapping."""
         return self._tables
 
     def table(self, name: str) -> Table:
@@ -130,7 +139,7 @@ class DuckDBEngine(Reading):
         return False
 
     def newest(self, name: str) -> datetime | None:
-        """The latest eventdate of a table, without a zone and in UTC; None when it is empty."""
+        """Return the latest eventdate of a table, in UTC and without a zone; None if the table is empty."""
         with self._cursor() as cursor:
             newest: datetime | None = self._one(cursor, f"SELECT max(eventdate) FROM {_relation(self.table(name))}")
             return newest
@@ -148,7 +157,7 @@ class DuckDBEngine(Reading):
             [(events, oldest, newest)] = cursor.execute(extent).fetchall()
             blocks = "SELECT count(DISTINCT block_id) FILTER (block_id >= 0) FROM pragma_storage_info(?)"
             size = self._one(cursor, blocks, [f"store.{relation}"]) * BLOCK_BYTES
-            # The most recent rows have no blocks yet: they are in DuckDB's log of changes, which is small.
+            # The most recent rows have no blocks yet. They are in DuckDB's log of changes, which is small.
             return Extent(events, oldest, newest, size or self._one(cursor, _size(table)))
 
     def mark(self, name: str) -> int:
@@ -160,7 +169,10 @@ class DuckDBEngine(Reading):
             positions.rows(cursor, name, _relation(self.table(name)), [mark])
 
     def ends(self) -> dict[str, tuple[int, int]]:
-        """The end of each table, which never becomes smaller unless the file loses events, and the number of events."""
+        """Return, for each table, the position of its end and its number of events.
+
+        The end never becomes smaller, unless the file loses events.
+        """
         with self._cursor() as cursor:
             return {
                 name: (
@@ -171,9 +183,10 @@ class DuckDBEngine(Reading):
             }
 
     def settle_losses(self, ends: Mapping[str, int]) -> dict[str, int]:
-        """The tables that have lost events since they had these ends, and how many positions before their end.
+        """Find the tables that have lost events since they had these ends.
 
-        Marks of the lost events are refused from now on. A table that was dropped has lost nothing.
+        Returns the number of lost positions before the end of each such table. Marks of the lost events are refused
+        from now on. A table that was dropped has lost nothing.
         """
         losses = {}
         with self._write() as cursor:
@@ -186,11 +199,11 @@ class DuckDBEngine(Reading):
                         positions.skip(cursor, name, relation, self._nanoseconds())
         if losses:
             with self._cursor() as cursor:
-                cursor.execute("FORCE CHECKPOINT store")  # later changes must not follow damaged ones in the log
+                cursor.execute("FORCE CHECKPOINT store")  # later changes must not follow damaged changes in the log
         return losses
 
     def create(self, name: str, columns: Sequence[Column]) -> Table:
-        """Make an empty table. Raises UsageError when its name or columns cannot be used, or the table exists."""
+        """Make an empty table. Raises UsageError if its name or columns cannot be used, or if the table exists."""
         with self._write() as cursor:
             self._create(cursor, name, columns)
         return self._tables[name]
@@ -255,7 +268,7 @@ class DuckDBEngine(Reading):
         return added
 
     def _change(self, cursor: duckdb.DuckDBPyConnection, table: Table, change: ColumnChange) -> Table:
-        """Add and widen columns of a table."""
+        """Add columns to a table, and widen columns of it."""
         change.check(table.name, table.columns)
         self._described = False
         relation = _relation(table)
@@ -275,9 +288,9 @@ class DuckDBEngine(Reading):
         return replace(table, columns=change.after, added=added)
 
     def _check_values(self, rows: int, columns: int) -> None:
-        """Raise ServiceError if a load has more values than fit in memory before they are written.
+        """Raise ServiceError if a load would hold more than `group_values` values in memory before it writes them.
 
-        Rows are written a row group at a time, so a table of few columns takes any number of rows.
+        Rows are written one row group at a time, so a table of few columns accepts any number of rows.
         """
         most = self._group_values // columns
         if min(rows, ROW_GROUP_SIZE) > most:
@@ -314,7 +327,7 @@ class DuckDBEngine(Reading):
             if removed <= 0:
                 return rows
             newest = self._one(cursor, f"SELECT max(eventdate) FROM (SELECT eventdate FROM {relation} LIMIT {removed})")
-            # The table is rewritten, because a DELETE would leave the positions of rows to DuckDB.
+            # The table is rewritten, because after a DELETE, DuckDB would decide the positions of rows.
             _rewrite(cursor, self.table(name), f"{relation} OFFSET {removed}")
             self._latest.pop(name, None)
             positions.remove(cursor, name, [(0, removed)], newest)
@@ -341,10 +354,10 @@ class DuckDBEngine(Reading):
     def _reading(
         self, plan: Plan, since: Mark | None, until: Mark | None
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Selects]]:
-        """A connection for a plan, and the statements to run on it. Leaving the block stops them.
+        """Yield a connection for a plan, and the statements to run on it. Leaving the block stops the statements.
 
-        The marks and all statements are read in one transaction, since a table may get more rows or be trimmed at any
-        moment.
+        The marks and all statements are read in one transaction, because at any moment a table may get more rows or be
+        trimmed.
         """
         cursor = self._open_cursor()
         try:
@@ -358,9 +371,9 @@ class DuckDBEngine(Reading):
 
     @contextmanager
     def statement(self, select: str, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[Statement]:
-        """Run a SELECT of DuckDB's SQL and read its rows while it runs; leaving the block stops it.
+        """Run a SELECT in DuckDB's SQL, and read its rows while it runs. Leaving the block stops it.
 
-        A plan of an ordered table comes in stored order, and the order of a plan survives being wrapped in another
+        If the table of a plan is ordered, the plan's rows come in stored order. A plan keeps its order inside another
         SELECT (`preserve_insertion_order`).
         """
         statement = Statement(self._open_cursor(), [select], rows_per_batch)
@@ -370,7 +383,7 @@ class DuckDBEngine(Reading):
             statement.close()
 
     def _selects(self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None) -> Selects:
-        """The plan's SELECT over the rows between two positions, or several SELECTs that return its rows in turn."""
+        """Return the plan's SELECT over the rows between two positions, or several SELECTs that return its rows."""
         if (sliced := self._sliced(cursor, plan, since, until)) is not None:
             return sliced
         if self._in_windows(plan):
@@ -384,10 +397,12 @@ class DuckDBEngine(Reading):
     def _second_part(
         self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None
     ) -> int | None:
-        """The row number after the first FIRST_ROWS of a plan that reads many rows; None for other plans.
+        """Return the row number after the first FIRST_ROWS rows, for a plan that reads more than MANY_ROWS rows.
 
-        DuckDB computes up to 50 vectors before it returns the first one, so the first rows have a statement of their
-        own. Preparing another statement takes longer than computing a few vectors.
+        Return None for any other plan.
+
+        DuckDB computes up to 50 vectors before it returns the first one, so the first rows have their own statement.
+        For a few vectors, the preparation of another statement would take longer than the computation.
         """
         table = self.table(plan.table)
         if not (plan.by_event and table.ordered) or plan.selective or _has_rowid(table):
@@ -397,11 +412,11 @@ class DuckDBEngine(Reading):
             f"SELECT {ROWID} FROM {_relation(table)} WHERE {_WITHIN} LIMIT 1 OFFSET {MANY_ROWS}",
             [plan.start or datetime.min, plan.end or datetime.max, *rows],
         ).fetchall()
-        # The rows of a range of dates are consecutive in an ordered table.
+        # In an ordered table, the rows of a range of dates are consecutive.
         return following[0][0] - MANY_ROWS + FIRST_ROWS if following else None
 
     def _over_rows(self, plan: Plan, since: int | None, until: int | None) -> tuple[exp.Select, exp.Select]:
-        """The plan's SELECT over the rows between two positions, and the SELECT in it that reads the table."""
+        """Return the plan's SELECT over the rows between two positions, and the part of it that reads the table."""
         select = plan.select.copy()
         source = next(node for node in select.find_all(exp.Table))
         within = source.parent_select
@@ -411,7 +426,7 @@ class DuckDBEngine(Reading):
                 within.where(compare(this=self.dialect.position(), expression=exp.Literal.number(mark)), copy=False)
         source.set("db", exp.to_identifier(SCHEMA, quoted=True))
         if _has_rowid(self.table(plan.table)):
-            # a column of this name hides DuckDB's own, so the rows are counted
+            # a column of this name hides DuckDB's row numbers, so the rows are counted
             source.set("alias", None)
             rows = exp.select("*", f'row_number() OVER () - 1 AS "{POSITION}"', dialect="duckdb").from_(source.copy())
             source.replace(rows.subquery(exp.to_identifier("t", quoted=True)))
@@ -428,7 +443,10 @@ class DuckDBEngine(Reading):
     def _sliced(
         self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None
     ) -> Selects | None:
-        """SELECTs over slices of a table with long texts, for a plan by event; None for other tables and plans."""
+        """Return SELECTs over slices of a table with long texts, for a plan whose rows come by event.
+
+        Return None for any other table or plan.
+        """
         table, select = self.table(plan.table), plan.select.copy()
         limit, offset = (
             int(clause.expression.this) if (clause := select.args.pop(key, None)) is not None else None
@@ -456,7 +474,7 @@ class DuckDBEngine(Reading):
         return Selects(self._over(select, relation, parts), skip, None if limit is None else skip + limit)
 
     def _over(self, select: exp.Select, relation: str, parts: Iterable[str]) -> Iterator[str]:
-        """A SELECT for each part of a table; a part is a condition for its rows."""
+        """Yield a SELECT for each part of a table. A part is a condition for the rows of the table."""
         source = next(node for node in select.find_all(exp.Table))
         name = quote(f"rows-{uuid.uuid4().hex}")  # no query can contain it
         source.set("this", exp.to_identifier(name[1:-1], quoted=True))
@@ -466,11 +484,11 @@ class DuckDBEngine(Reading):
             yield text.replace(name, rows)
 
     def _in_windows(self, plan: Plan) -> bool:
-        """Whether a plan sorts events, and can do so one window of dates after the other."""
+        """Whether a plan sorts events, and can sort one window of dates after the other."""
         return plan.by_event and not self.table(plan.table).ordered
 
     def _between(self, cursor: duckdb.DuckDBPyConnection, plan: Plan) -> int:
-        """How many events lie between the dates of a plan."""
+        """Return the number of events between the dates of a plan."""
         end = datetime.max if plan.end is None else plan.end
         count = f"SELECT count(*) FROM {_relation(self.table(plan.table))} WHERE eventdate >= ? AND eventdate < ?"
         events: int = self._one(cursor, count, [plan.start or datetime.min, end])
@@ -505,7 +523,7 @@ class DuckDBEngine(Reading):
 
     @contextmanager
     def _write(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Run the block in a transaction, and read the list of tables again if the block has changed it."""
+        """Run the block in a transaction. Afterwards, read the list of tables again if the block has changed it."""
         with self._writing, self._cursor("load") as cursor:
             self._described = True
             cursor.execute("BEGIN")
@@ -515,7 +533,7 @@ class DuckDBEngine(Reading):
                 self.writes += 1
             except BaseException:
                 self._latest.clear()
-                # A failed COMMIT has rolled back already, and DuckDB then refuses another ROLLBACK.
+                # A failed COMMIT has already rolled back, and DuckDB then refuses another ROLLBACK.
                 with _ignoring_no_transaction():
                     cursor.execute("ROLLBACK")
                 raise
@@ -559,7 +577,7 @@ def _relation(table: Table) -> str:
 
 
 def _size(table: Table) -> str:
-    """A query for the bytes of a table's values; its result is null for an empty table."""
+    """SQL for the number of bytes of a table's values; the result is null for an empty table."""
     fixed = sum(_WIDTHS.get(column.type, 0) for column in table.columns)
     texts = [f"coalesce(sum(strlen({quote(column.name)})), 0)" for column in table.columns if column.type is Type.STR]
     return f"SELECT nullif({' + '.join([f'count(*) * {fixed}', *texts])}, 0)::BIGINT FROM {_relation(table)}"
@@ -571,12 +589,15 @@ def _has_rowid(table: Table) -> bool:
 
 
 def _sorted(relation: str) -> str:
-    """The rows of a relation by date; rows of one date keep their order, which DuckDB's sort alone would not."""
+    """SQL for the rows of a relation in order of date.
+
+    Rows of one date keep their order, unlike in DuckDB's own sort.
+    """
     return f'(SELECT *, row_number() OVER () AS "{ARRIVED}" FROM {relation}) ORDER BY eventdate, "{ARRIVED}"'
 
 
 def _rewrite(cursor: duckdb.DuckDBPyConnection, table: Table, rows: str) -> None:
-    """Replace a table by some of its rows, or by all of them in another order. `rows` follows FROM in the SELECT."""
+    """Replace a table by some of its rows, or by all its rows in another order. `rows` follows FROM in a SELECT."""
     relation, new = _relation(table), f"{SCHEMA}.{quote('(new)')}"
     columns = ", ".join(quote(column.name) for column in table.columns)
     cursor.execute(_create_sql(new, table.columns))

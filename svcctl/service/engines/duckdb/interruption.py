@@ -15,9 +15,11 @@ CHECK_SECONDS = 0.2
 def interruptible(
     connection: duckdb.DuckDBPyConnection, check: Callable[[], None], pause: float = CHECK_SECONDS
 ) -> Iterator[None]:
-    """Call `check` every `pause` seconds during the block, in a thread, and interrupt the connection once it raises.
+    """Call `check` every `pause` seconds during the block, in a thread.
 
-    The error of `check` is then raised instead of that of the interrupted statement.
+    Once it raises an error, interrupt the connection.
+
+    The error of `check` is then raised in place of the error of the interrupted statement.
     """
     ended, failures = Event(), list[Exception]()
 
@@ -29,7 +31,7 @@ def interruptible(
             except Exception as error:
                 failures.append(error)
             if failures:
-                connection.interrupt()  # again, because the next statement may have begun
+                connection.interrupt()  # repeated, because the next statement may have begun
 
     thread = Thread(target=watch, daemon=True, name="interruption")
     thread.start()

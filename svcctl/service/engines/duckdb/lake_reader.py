@@ -1,7 +1,7 @@
-"""The embedded reader of tables in a shared folder: DuckDB reads only the files that a query may need.
+"""The embedded reader of tables in a shared folder. DuckDB reads only the files that a query may need.
 
-A long answer begins at once and is not held in memory: rows of files in order of date are not sorted again, and others
-are sorted in small parts.
+A long answer begins at once and is not held in memory: files whose rows are in order of date are not sorted again, and
+other files are sorted in small parts.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class LakeReader(Reading):
 
 
 def _statements(plan: Plan, table: Snapshot, read: Sequence[Column], source: Source) -> Statements:
-    """The SELECTs of a plan over the rows of `source`; `read` are the columns that the plan needs."""
+    """Return the SELECTs of a plan over the rows of `source`. `read` are the columns that the plan needs."""
     position = quote(table.hidden.row)
     names = ", ".join(f"{_as_read(column)} AS {quote(column.name)}" for column in read)
     place = f"{quote(table.hidden.load)}::HUGEINT * {1 << 40} + {position} AS {position}"
-    rows = f"rows-{uuid.uuid4().hex}"  # no query contains it
+    rows = f"rows-{uuid.uuid4().hex}"  # no query contains this name
 
     def over(select: exp.Select) -> Callable[[SnapshotPart], str]:
         node, within = _source(select)
@@ -76,7 +76,7 @@ def _statements(plan: Plan, table: Snapshot, read: Sequence[Column], source: Sou
 
 
 def _read_by(plan: Plan, table: Snapshot) -> list[Column]:
-    """The columns of a table that a plan may read."""
+    """Return the columns of a table that a plan may read."""
     used = {column.name for column in plan.select.find_all(exp.Column)}
     return [column for column in table.columns if column.name in used]
 
@@ -86,7 +86,7 @@ def _as_read(column: Column) -> str:
 
 
 def _source(select: exp.Select) -> tuple[exp.Table, exp.Select]:
-    """The node of the table in a plan, and the SELECT that reads it."""
+    """Return the table node of a plan, and the SELECT that reads this table."""
     node = next(select.find_all(exp.Table))
     within = node.parent_select
     assert within is not None
@@ -94,7 +94,7 @@ def _source(select: exp.Select) -> tuple[exp.Table, exp.Select]:
 
 
 def _without_sort(plan: exp.Select) -> exp.Select:
-    """A plan without ORDER BY eventdate and position, for a source that returns the rows in this order."""
+    """Return a plan without its ORDER BY eventdate and position, for a source that returns the rows in this order."""
     plan = plan.copy()
     select: exp.Expression | None = _source(plan)[1]
     name = POSITION

@@ -1,9 +1,9 @@
 """Opens DuckDB: on the events file, on other files to read, or in memory for other work.
 
-A connection can reach nothing but the files that it is opened for.
+A connection can only reach the files for which it is opened.
 
-The version of an events file is a number in its table `main.version`. A file of a newer version, or of another
-program, is refused and not changed.
+The version of an events file is a number in its table `main.version`. A file of a newer version or of another program
+is refused, and is not changed.
 """
 
 from __future__ import annotations
@@ -31,28 +31,31 @@ SCHEMA = "events"
 VERSION = 1
 
 MISREAD = re.compile(r"[?\\]")
-"""Characters in a path that DuckDB misreads: as the beginning of parameters, and as a separator."""
+"""Characters in a path that DuckDB misreads: `?` as the beginning of parameters, and a backslash as a separator."""
 
 MEMORY_LIMIT, SCRATCH_LIMIT = "1GB", "500MB"
-"""The most memory of DuckDB for events, and for other work. Sorts and groups of events that need more use files."""
+"""The maximum memory of DuckDB, for events and for other work. Larger sorts and groups of events use files."""
 ROW_GROUP_SIZE = 61_440
-"""The rows that DuckDB stores together; a load holds them in memory until they are written."""
+"""The number of rows that DuckDB stores together. A load holds these rows in memory until they are written."""
 MAX_GROUP_VALUES = 512 * ROW_GROUP_SIZE
-"""The most values (rows times columns) that a load may hold; more would not fit into MEMORY_LIMIT."""
+"""The maximum number of values (rows times columns) that a load may hold.
+
+More values would not fit into MEMORY_LIMIT.
+"""
 
 _DATABASE_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
     "preserve_insertion_order": "true",
-    # This optimizer turns IN with five or more values into a join, and a join returns rows in any order.
+    # This optimizer turns an IN with five or more values into a join, and a join returns rows in any order.
     "disabled_optimizers": "in_clause",
     # By default, DuckDB collects five row groups before it writes them.
     "write_buffer_row_group_count": 1,
 }
-# The file is attached as `store`: a file events.db would otherwise become a catalog `events` and make the name of the
-# schema ambiguous. zstd is off, because it packs 2048 texts so that none can be read without the others. At the end,
-# access to files is closed; only the settings that each connection needs stay unlocked.
+# The file is attached as `store`. Otherwise a file events.db would become a catalog `events`, and the name of the
+# schema would be ambiguous. zstd is off, because it packs 2048 texts together, so that none of them can be read alone.
+# At the end, access to files is closed, and only the settings that each connection needs stay unlocked.
 _TABLES = f"""
     ATTACH {{path}} AS store (ROW_GROUP_SIZE {ROW_GROUP_SIZE});
     USE store;
@@ -86,7 +89,7 @@ _READ = f"""
 
 
 def open_file(path: Path | None, *, memory_limit: str, spill: Path | None) -> duckdb.DuckDBPyConnection:
-    """Connect to an events file, which is created if it is missing, or to memory if `path` is None.
+    """Connect to an events file, which is created if it is missing. If `path` is None, connect to a database in memory.
 
     Raises the errors of `readable`, and UsageError when a newer svcctl or another program has written the file.
     """
@@ -109,7 +112,7 @@ def open_file(path: Path | None, *, memory_limit: str, spill: Path | None) -> du
 
 
 def open_reader(folder: Path | None, *, memory_limit: str, spill: Path | None) -> duckdb.DuckDBPyConnection:
-    """A connection without tables that can read files below `folder` and nothing else. It spills to `spill`."""
+    """Return a connection without tables that can only read files below `folder`. It spills to `spill`."""
     spill_folder = spill or Path(tempfile.gettempdir()) / f"svcctl-{uuid.uuid4().hex}.tmp"
     settings = _DATABASE_SETTINGS | {"memory_limit": memory_limit, "temp_directory": str(spill_folder)}
     connection = duckdb.connect(":memory:", config=settings)
@@ -120,7 +123,7 @@ def open_reader(folder: Path | None, *, memory_limit: str, spill: Path | None) -
 
 @contextmanager
 def readable(path: Path | None) -> Iterator[None]:
-    """Raise errors of DuckDB in the block as Locked if another process has the file open, else as UsageError."""
+    """Raise DuckDB's errors in the block as Locked if another process has the file open, otherwise as UsageError."""
     try:
         yield
     except duckdb.Error as error:
@@ -136,12 +139,12 @@ def readable(path: Path | None) -> Iterator[None]:
 
 
 def _log_of(path: Path | None) -> Path:
-    """The write-ahead log of a file, which has its latest changes."""
+    """Return the write-ahead log of a file, which has the latest changes to the file."""
     return Path(f"{path}.wal")
 
 
 def _make(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Create an events file without tables, under another name first: DuckDB cannot open a half-made file."""
+    """Create an events file without tables. It first gets another name, because DuckDB cannot open a half-made file."""
     new = path.with_name(f"{path.name}.new")
     if (log := _log_of(path)).exists():
         raise UsageError(
@@ -175,7 +178,7 @@ def _check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 @contextmanager
 def scratch() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to a DuckDB in memory, for one piece of work on any thread."""
+    """Open a connection to a DuckDB in memory, for one piece of work in any thread."""
     with _database().cursor() as connection:
         connection.execute("SET enable_progress_bar=false")
         yield connection

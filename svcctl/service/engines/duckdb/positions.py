@@ -1,15 +1,16 @@
-"""The positions of rows, by which marks work: a mark is the position that the next stored row will have.
+"""The positions of rows, on which marks are based: a mark is the position that the next stored row will have.
 
-The rows of a table get consecutive positions in the order they are stored, and keep them when other rows are removed.
-`main.holes` has, for each table, the runs of positions without rows; runs that touch are joined. `main.removed` has the
-latest date of all rows that were removed. A table begins at the
-nanosecond of the clock at which it was made, and after all tables of its name before it. So it has positions that no
-other table of its name has, also if that was in another file. `main.begun` has the position where it begins: a mark
-below it is of an older table.
+The rows of a table get consecutive positions in the order they are stored. They keep their positions when other rows
+are removed. `main.holes` has, for each table, the runs of positions without rows; adjacent runs are joined.
+`main.removed` has the latest date of all removed rows of a table.
 
-A file can lose its latest rows: its write-ahead log was removed, or an older copy took its place. Then a mark may be
-after the last row. `skip` leaves a gap there, so that later rows do not get the positions of the lost ones; `main.gaps`
-has the gaps.
+The first position of a new table is the time of the clock in nanoseconds when the table is made, or later, so that it
+comes after all earlier tables of this name. So no other table of this name has the same positions, even in another
+file. `main.begun` has the first position of each table: a mark below it belongs to an earlier table.
+
+A file can lose its latest rows, because its write-ahead log was removed, or because an older copy took its place. Then
+a mark may be after the last row. `skip` leaves a gap there, so that later rows do not get the positions of the lost
+rows. `main.gaps` has the gaps.
 """
 
 from __future__ import annotations
@@ -31,37 +32,40 @@ TABLES = """
             SELECT coalesce(max(position), 0) FROM main.begun WHERE begun.name = holes.name
         )
 """
-"""In a file from before `main.removed`, the dates of removed rows are not known, so they count as latest."""
+"""A file from before `main.removed` has no dates of removed rows, so the latest possible date is assumed."""
 _HOLES = "SELECT position, rows FROM main.holes WHERE name = ? ORDER BY position"
 _BEGUN = "SELECT coalesce(max(position), 0) FROM main.begun WHERE name = ?"
 _REMOVED = "SELECT coalesce(sum(rows), 0) FROM main.holes WHERE name = ?"
 _NEWEST = "SELECT newest FROM main.removed WHERE name = ?"
 _GAP_QUERY = 'SELECT max("end") FROM main.gaps WHERE name = ? AND "end" < ? AND ? < next'
 Run = tuple[int, int]
-"""The first position or row number of consecutive rows, and how many rows they are."""
+"""The position or row number of the first of some consecutive rows, and the number of these rows."""
 
 
 def begin(cursor: duckdb.DuckDBPyConnection, name: str, nanoseconds: int) -> None:
-    """Choose the positions of a new table, which is made at a moment of the clock."""
+    """Choose the first position of a new table. `nanoseconds` is the time of the clock."""
     [(before,)] = cursor.execute(_BEGUN, [name]).fetchall()
     _begin(cursor, name, max(before, nanoseconds))
 
 
 def end(cursor: duckdb.DuckDBPyConnection, name: str, relation: str | None) -> int:
-    """The position that the next stored row will have; `relation` is None if no table has the name."""
+    """Return the position that the next stored row will have. `relation` is None if no table has the name."""
     count = "0" if relation is None else f"(SELECT count(*) FROM {relation})"
     [(position,)] = cursor.execute(f"SELECT {count} + ({_REMOVED})", [name]).fetchall()
     return int(position)
 
 
 def missing(cursor: duckdb.DuckDBPyConnection, name: str, relation: str | None, position: int) -> int:
-    """How many positions the file has lost before one that was the end of the table once; 0 if it has lost none."""
+    """Return the number of positions that the file has lost before `position`, which was the table's end at some time.
+
+    Return 0 if none of them is lost.
+    """
     [(gap,)] = cursor.execute(_GAP_QUERY, [name, position, position]).fetchall()
     return max(0, position - (end(cursor, name, relation) if gap is None else gap))
 
 
 def skip(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, nanoseconds: int) -> None:
-    """Leave a gap after the last row of a table that has lost rows, up to a moment of the clock."""
+    """Leave a gap after the last row of a table that has lost rows. The gap ends at the time of the clock."""
     last = end(cursor, name, relation)
     following = max(last + 1, nanoseconds)
     holes = _joined([*cursor.execute(_HOLES, [name]).fetchall(), (last, following - last)])
@@ -70,8 +74,10 @@ def skip(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, nanosecond
 
 
 def rows(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, marks: Iterable[Mark | None]) -> list[int | None]:
-    """Marks as row numbers in the table as it is now. Raises ServiceError for a mark of a dropped or moved table, and
-    for one of rows that are lost."""
+    """Convert marks to row numbers in the current table.
+
+    Raises ServiceError for a mark of a dropped or moved table, and for a mark of lost rows.
+    """
     marks = list(marks)
     if all(mark is None for mark in marks):
         return [None for _ in marks]
@@ -88,7 +94,10 @@ def rows(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, marks: Ite
 
 
 def remove(cursor: duckdb.DuckDBPyConnection, name: str, removed: Sequence[Run], newest: datetime) -> None:
-    """Record that rows were removed, given by their row numbers from before; `newest` is their latest date."""
+    """Record that rows were removed.
+
+    `removed` has their row numbers before the removal, `newest` is their latest date.
+    """
     holes = cursor.execute(_HOLES, [name]).fetchall()
     _keep_holes(cursor, name, _joined(sorted([*holes, *_positions(holes, removed)])))
     latest = max([newest, *(date for (date,) in cursor.execute(_NEWEST, [name]).fetchall())])
@@ -109,7 +118,7 @@ def has_removed(
 
 
 def drop(cursor: duckdb.DuckDBPyConnection, name: str, relation: str) -> None:
-    """Record that a table is about to be dropped: the next table of its name begins after its last position."""
+    """Record that a table is about to be dropped. The next table with its name begins after its last position."""
     _begin(cursor, name, end(cursor, name, relation) + 1)
 
 
@@ -126,12 +135,12 @@ def _keep_holes(cursor: duckdb.DuckDBPyConnection, name: str, holes: Sequence[Ru
 
 
 def _row(holes: Sequence[Run], position: int) -> int:
-    """The row number of a position: how many rows are left before it."""
+    """Return the row number for a position: the number of rows before the position that are still there."""
     return position - sum(min(count, position - first) for first, count in holes if first < position)
 
 
 def _positions(holes: Sequence[Run], runs: Iterable[Run]) -> Iterable[Run]:
-    """Runs of row numbers as runs of positions, in order; a run with a hole inside becomes several."""
+    """Convert runs of row numbers to runs of positions, in order. A run with a hole inside becomes several runs."""
     at = removed = 0
     for first, count in sorted(runs):
         row, end = first, first + count
@@ -145,7 +154,7 @@ def _positions(holes: Sequence[Run], runs: Iterable[Run]) -> Iterable[Run]:
 
 
 def _joined(holes: Iterable[Run]) -> list[Run]:
-    """Join holes that touch; holes are given and returned in order."""
+    """Join adjacent holes. The holes must be in order, and are returned in order."""
     joined: list[Run] = []
     for first, count in holes:
         if joined and sum(joined[-1]) == first:

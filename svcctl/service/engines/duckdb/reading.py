@@ -1,4 +1,4 @@
-"""The common base of DuckDB's readers, which run a plan as a stream of rows or of expressions over its rows."""
+"""The common base of DuckDB's readers. It streams the rows of a plan, or expressions over these rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from svcctl.service.language.types import Plan
 
 @dataclass(frozen=True, slots=True)
 class Selects:
-    """SELECTs that return the rows of a plan one after the other. Rows number `skip` to before `stop` are read."""
+    """SELECTs that return the rows of a plan one after the other.
+
+    Only rows from number `skip` to before `stop` are read.
+    """
 
     texts: Iterable[str]
     skip: int = 0
@@ -52,11 +55,12 @@ class Reading(ABC):
         skip: int = 0,
         rows_per_batch: int = ROWS_PER_BATCH,
     ) -> Iterator[Statement]:
-        """Like `stream`, but with expressions over the plan's columns, called c0, c1 …, without the first `skip` rows.
+        """Like `stream`, but return expressions over the rows of the plan, without the first `skip` rows.
 
-        One statement computes the rows and the expressions, which makes this engine fast.
+        In the expressions, the plan's columns are called c0, c1 …. One statement computes both the rows and the
+        expressions, which makes this engine fast.
         """
-        # The plan's own names cannot be used: to DuckDB, names that differ only in case are the same.
+        # The plan's own names cannot be used, because DuckDB ignores the case of names.
         names = ", ".join(f"c{index}" for index in range(plan.width))
         with self._reading(plan, since, until) as (cursor, selects):
             texts = (f"SELECT {', '.join(expressions)} FROM ({text}) AS plan({names})" for text in selects.texts)
@@ -68,4 +72,4 @@ class Reading(ABC):
     def _reading(
         self, plan: Plan, since: Mark | None, until: Mark | None
     ) -> AbstractContextManager[tuple[duckdb.DuckDBPyConnection, Selects]]:
-        """A connection for a plan, and the statements to run on it. Leaving the block stops them."""
+        """Yield a connection for a plan, and the statements to run on it. Leaving the block stops the statements."""

@@ -9,13 +9,16 @@ import pyarrow as pa
 from svcctl.service.engines.duckdb.opening import ROW_GROUP_SIZE
 
 GROUP_BYTES = 1 << 23
-"""A combined batch of at least this many bytes is passed on even if it does not fill a row group."""
+"""A combined batch of at least this many bytes is passed on, even if it does not fill a row group."""
 
 
 def combined(
     batches: Iterable[pa.RecordBatch], rows: int = ROW_GROUP_SIZE, size: int = GROUP_BYTES
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows in the same order, in batches of `rows` rows or at least `size` bytes. The last may be smaller."""
+    """Yield the same rows in the same order, in batches of `rows` rows or at least `size` bytes.
+
+    The last batch may be smaller.
+    """
     waiting: list[pa.RecordBatch] = []
     waiting_rows = waiting_bytes = 0
     for batch in batches:
@@ -23,7 +26,7 @@ def combined(
         while waiting_rows + rest.num_rows >= rows:
             group = pa.concat_batches([*waiting, rest.slice(0, rows - waiting_rows)])
             rest = rest.slice(rows - waiting_rows)
-            waiting, waiting_rows, waiting_bytes = [], 0, 0  # not in memory while the group is stored
+            waiting, waiting_rows, waiting_bytes = [], 0, 0  # no longer in memory while the group is stored
             yield group
         waiting.append(rest)
         waiting_rows += rest.num_rows

@@ -1,6 +1,6 @@
 """Reads and sorts the rows of files in a shared folder. DuckDB opens only the files that a query needs.
 
-DuckDB opens local files itself; for other folders Arrow reads the files.
+DuckDB opens local files itself. In other folders, Arrow reads the files.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from svcctl.service.language.types import Column, Type
 
 ROWS_PER_BATCH = 1 << 16
 Window = tuple[datetime | None, datetime | None]
-"""The range of events that are read, in UTC and without a zone."""
+"""The start and end of the events that are read, in UTC and without a zone."""
 Source = Callable[[SnapshotPart], str]
 _REGISTERED = "files"
 FILE_TYPES = {**SQL_TYPES, Type.IP4: SQL_TYPES[Type.INT8]}
-"""DuckDB's type for each type of events in a file, see `layout`."""
+"""DuckDB's type for each type of events in a file, see `engines/lake/layout.py`."""
 
 
 class Scanner:
     """A DuckDB over the files of a folder.
 
-    `memory_limit` is the most memory of DuckDB; sorts and groups that need more use files in `spill`.
+    `memory_limit` is the maximum memory of DuckDB. Larger sorts and groups use files in `spill`.
     """
 
     def __init__(self, lake: Lake, *, memory_limit: str = MEMORY_LIMIT, spill: Path | None = None) -> None:
@@ -51,7 +51,7 @@ class Scanner:
     def arranged(
         self, name: str, rows: pa.RecordBatchReader, columns: Sequence[Column] | None = None
     ) -> Iterator[Iterator[pa.RecordBatch]]:
-        """Rows in the types and order of a table. A new table has `columns`. Raises the errors of `append`."""
+        """Yield rows in the types and order of a table. A new table has `columns`. Raises the errors of `append`."""
         with closing(self._cursor()) as sorter:
             yield arranged(rows, name, columns or self._lake.snapshot(name).columns, sorter)
 
@@ -63,10 +63,10 @@ class Scanner:
         columns: Sequence[Column] | None = None,
         window: Window = (None, None),
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Source]]:
-        """A connection, and a function that returns the rows of a part as a subquery, without rows of other loads.
+        """Yield a connection, and a function that returns a subquery for the rows of a part.
 
-        A subquery may lack columns that are not in `columns`, and rows outside the window. It is valid until the next
-        call of the function.
+        Rows of other loads are left out. The subquery may leave out columns that are not in `columns`, and rows outside
+        the window. It is valid until the next call of the function.
         """
         cursor = self._cursor()
         schema = layout.file_schema(table.columns)
@@ -89,7 +89,7 @@ class Scanner:
             cursor.close()
 
     def _files(self, table: Snapshot, part: SnapshotPart, names: Sequence[str]) -> str:
-        """SQL for some columns of a part, whose files DuckDB opens. Columns that a file lacks are null."""
+        """SQL for some columns of a part whose files DuckDB opens. A column that a file lacks is null."""
         listed = ", ".join(literal(f"{self._lake.folder.local}/{table.name}/{file.path}") for file in part.files)
         selection = {"eventdate", *names, table.hidden.load, table.hidden.row}
         columns = ", ".join(
@@ -104,14 +104,14 @@ class Scanner:
     def _scanner(
         self, table: Snapshot, part: SnapshotPart, schema: pa.Schema, names: Sequence[str], window: Window
     ) -> _Scan:
-        """A scan of the rows of a part, whose files Arrow opens."""
+        """Return a scan of the rows of a part whose files Arrow opens."""
         format_, filesystem = pads.ParquetFileFormat(), self._lake.filesystem(table.name)
         fragments = [format_.make_fragment(file.path, filesystem) for file in part.files]
         dataset = pads.FileSystemDataset(fragments, schema, format_, filesystem)
         date = pads.field("eventdate")
         bounds = [date >= start for start in (window[0], part.start) if start is not None]
         bounds += [date < end for end in (window[1], part.end) if end is not None]
-        # By default, Arrow reads so far ahead that it holds most of a large answer.
+        # By default, Arrow reads so far ahead that it holds most of a large answer in memory.
         ahead = {"batch_size": ROWS_PER_BATCH, "batch_readahead": 4, "fragment_readahead": 1}
         return _Scan(dataset.scanner(columns=list(names), filter=reduce(and_, bounds) if bounds else None, **ahead))
 
@@ -130,10 +130,11 @@ class Scanner:
 
 
 class _Scan:
-    """Rows that Arrow reads for DuckDB, where they are registered. Each statement reads them again.
+    """Rows that Arrow reads for DuckDB. This object is registered with DuckDB, and each statement reads the rows again.
 
-    A Scanner must not be registered itself: it holds Python's lock while it starts to read. If a file cannot be read, a
-    thread of Arrow waits for that lock to report the error: a deadlock. Iterating over its batches releases the lock.
+    Arrow's Scanner must not be registered itself, because a deadlock is possible: the Scanner holds Python's lock while
+    it starts to read. If a file cannot be read, a thread of Arrow waits for that lock to report the error. Iterating
+    over the batches of the Scanner releases the lock.
     """
 
     def __init__(self, scanner: pads.Scanner) -> None:
@@ -149,7 +150,10 @@ class _Scan:
 
 @contextmanager
 def _reachable(name: str, uri: str) -> Iterator[None]:
-    """Raise Unavailable if a file cannot be read, so that a job tries again, and ServiceError if it is damaged."""
+    """Raise Unavailable if a file cannot be read, so that a job tries again.
+
+    Raise ServiceError if a file is damaged.
+    """
     try:
         yield
     except StatementFailed as error:
@@ -164,7 +168,7 @@ def _reachable(name: str, uri: str) -> Iterator[None]:
 
 
 def _file_types(table: Snapshot) -> Iterator[tuple[str, str]]:
-    """The columns of a table's files with their types in DuckDB."""
+    """Yield the columns of a table's files, with their types in DuckDB."""
     for column in table.columns:
         yield column.name, FILE_TYPES[column.type]
     for name in (table.hidden.load, table.hidden.row):
@@ -176,7 +180,7 @@ def _date(date: datetime) -> str:
 
 
 def _of_loads(rows: str, column: str, loads: Loads) -> str:
-    """A subquery for the rows that belong to the loads."""
+    """SQL for a subquery that returns only the rows of the given loads."""
     numbers = ", ".join(map(str, sorted(loads.numbers))) or "NULL"
     load = f"coalesce({quote(column)}, {NO_LOAD})"
     return f"(SELECT * FROM {rows} WHERE {load} {'NOT IN' if loads.excluded else 'IN'} ({numbers}))"

@@ -1,4 +1,4 @@
-"""Prepares rows for a table of a shared folder: in its columns and types, and sorted by eventdate."""
+"""Prepares rows for a table of a shared folder: gives them its columns and types, and sorts them by eventdate."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from svcctl.service.language.types import Column, Type
 def arranged(
     rows: pa.RecordBatchReader, name: str, columns: Sequence[Column], sorter: duckdb.DuckDBPyConnection
 ) -> Iterator[pa.RecordBatch]:
-    """All columns of a table in the types of its files, ordered by eventdate. Raises the errors of `Engine.append`.
+    """Yield rows with all columns of a table, in the types of its files, ordered by eventdate.
 
-    Rows that arrive in order are passed on at once. From the first row that is out of order, the rest is sorted first.
+    Rows that arrive in order are passed on at once. From the first batch that is out of order, all remaining rows are
+    sorted first. Raises the errors of `Tables.append`.
     """
     names = {column.name for column in columns}
     if unknown := [column_name for column_name in rows.schema.names if column_name not in names]:
@@ -76,7 +77,7 @@ def _sorted(
                 end = count + batch.num_rows
                 yield pa.RecordBatch.from_arrays([*batch.columns, pa.arange(count, end)], schema=within)
                 count = end
-        except SvcctlError as error:  # DuckDB would pass on only the error's text
+        except SvcctlError as error:  # DuckDB would only pass on the text of the error
             failure.append(error)
             raise
 

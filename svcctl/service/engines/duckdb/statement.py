@@ -1,7 +1,7 @@
-"""A running DuckDB statement, read as Arrow batches, and DuckDB's errors as errors of svcctl.
+"""A running DuckDB statement, read as Arrow batches. Turns DuckDB's errors into errors of svcctl.
 
-This module alone finds the cause of a DuckDB error. Most errors have a class. But Arrow passes on only their text, and
-some causes share a class, so the text decides there.
+Only this module finds the cause of a DuckDB error. The class of an error shows most causes. But Arrow passes on only
+the text of an error, and some causes share a class; then the text shows the cause.
 """
 
 from __future__ import annotations
@@ -28,17 +28,20 @@ _CLASSES: Mapping[str, type[duckdb.Error]] = {
     "Out of Memory": duckdb.OutOfMemoryException,
     "TransactionContext": duckdb.TransactionException,
 }
-"""Classes of errors by the beginning of their text, for errors that Arrow passes on; others refuse the statement."""
+"""The class of an error, by the beginning of its text, for errors that Arrow passes on.
+
+All other errors of DuckDB mean that the statement was refused.
+"""
 _OWN_FAILURES = (
     *(duckdb.InternalException, duckdb.FatalException, duckdb.IOException),
     *(duckdb.ConnectionException, duckdb.TransactionException),
 )
-"""Classes of errors that are failures of DuckDB or of the machine."""
+"""The classes of errors that are failures of DuckDB or of the machine."""
 _ERROR = re.compile(r"^(?:([A-Z][A-Za-z ]+) Error: )+")
 
 
 class Cause(Enum):
-    """The cause of a DuckDB error, by its class, or by its text where several causes share a class."""
+    """The cause of a DuckDB error. It is found by the error's class, or by its text if several causes share a class."""
 
     REFUSED = "the statement, or a value in it"
     FAILED = "DuckDB or the machine failed"
@@ -64,7 +67,7 @@ _STREAM = re.compile(r"^reading the stream registered as '\w+' failed: ")
 
 
 class StatementFailed(ServiceError):
-    """An error of DuckDB, with its cause, and with the file that the error names, if any."""
+    """An error of DuckDB, with its cause, and the file that the error names, or None."""
 
     def __init__(self, error: BaseException, work: str = "query") -> None:
         kind, message = _kind(error), first_line(error)
@@ -86,7 +89,7 @@ class StatementFailed(ServiceError):
 
 
 def _kind(error: BaseException) -> type[duckdb.Error] | None:
-    """The class of an error, also of one that Arrow passes on; None if it is not of DuckDB."""
+    """Return DuckDB's class of an error, even if Arrow passes it on; None for an error that is not of DuckDB."""
     if isinstance(error, duckdb.Error):
         return type(error)
     match = _ERROR.match(str(error))
@@ -94,12 +97,12 @@ def _kind(error: BaseException) -> type[duckdb.Error] | None:
 
 
 _TOO_LARGE = {"query": "narrow the range or group by less", "load": "nothing was changed; load fewer events at a time"}
-"""For each kind of work, what to do if it needs too much memory."""
+"""For each kind of work, the hint if the work needs too much memory."""
 
 
 @contextmanager
 def translated(work: str = "query") -> Iterator[None]:
-    """Raise errors of DuckDB, and of Arrow where it passes them on, as StatementFailed, of one line.
+    """Raise errors of DuckDB as StatementFailed with a message of one line, even if Arrow passes them on.
 
     `work` is a key of _TOO_LARGE. The error has code 500 when the service failed, and no code when the statement or a
     value in it is refused.
@@ -111,20 +114,21 @@ def translated(work: str = "query") -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """DuckDB's reason, without the class of the error before it and the statement after it."""
+    """Return DuckDB's reason, without the class of the error before the reason and the statement after it."""
     return _ERROR.sub("", str(error).partition("\n")[0]) or type(error).__name__
 
 
 VECTOR_ROWS = 2048
-"""The rows that DuckDB works on at once, even if they are large."""
+"""The number of rows that DuckDB processes at once, even if they are large."""
 
 
 class Statement:
-    """A Stream of the rows of several SELECTs in turn, from row number `skip` to before number `stop`.
+    """A Stream of the rows of several SELECTs in turn, from row number `skip` to before row number `stop`.
 
-    A batch has at most `rows_per_batch` rows, and at most about BYTES_PER_BATCH. The first one has at most VECTOR_ROWS
-    rows, so that it comes early. Closing the stream closes its connection. The first SELECT is checked at once. The
-    others are made while rows are read. An interrupt also stops the work on the connection that prepares them.
+    A batch has at most `rows_per_batch` rows, and at most about BYTES_PER_BATCH bytes. The first batch has at most
+    VECTOR_ROWS rows, so that it comes early. Closing the stream closes its connection. The first SELECT is checked at
+    once; the other SELECTs are made while rows are read. An interrupt also stops work on the connection that makes
+    them.
     """
 
     def __init__(
@@ -161,8 +165,8 @@ class Statement:
             yield _joined(batches)
 
     def _vectors(self) -> Iterator[pa.RecordBatch]:
-        # The statement starts here, not in the constructor: a sort can take long before its first row, and by now
-        # the caller has the object to interrupt.
+        # The statement starts here and not in the constructor, because a sort may take long before its first row. Now
+        # the caller already has the object and can interrupt it.
         at = 0
         while (self._stop is None or at < self._stop) and (batch := self._next()) is not None:
             begin, end = at, at + batch.num_rows

@@ -9,15 +9,15 @@ from svcctl.errors import UsageError
 from svcctl.service.language.types import Type
 
 ARRIVED = "(arrived)"
-"""The column that numbers rows while they are sorted, so that rows of one date keep their order."""
+"""The column that numbers rows while they are sorted, so that rows with the same date keep their order."""
 LINE = "(line)"
 """The column of line numbers, in formats that are read line by line."""
 SHORT_ROW = "(short)"
-"""The column that is true for rows of csv with too few cells."""
+"""The column that is true for csv rows with too few cells."""
 VALUES = "(values)"
-"""The column of the typed values of a row of text."""
+"""The column with the typed values of a row of text."""
 RESERVED = (LINE, SHORT_ROW, VALUES, "(when)", "(marks)", "(misfit)", "(skipped)", "(nulls)", "(text)", "(keys)")
-"""Names of columns that are added to the columns of a file while it is read."""
+"""The names of columns that are added to the columns of a file while it is read."""
 
 SQL_TYPES = {
     Type.TIMESTAMP: "TIMESTAMP",
@@ -28,24 +28,25 @@ SQL_TYPES = {
     Type.BOOL: "BOOLEAN",
     Type.IP4: "UINTEGER",
 }
-"""DuckDB's type for each type of events. Each is used once, so the type of a stored column shows its type of events."""
+"""DuckDB's type for each type of events. The types differ, so the type of a stored column shows its type of events."""
 TYPES = {sql: type_ for type_, sql in SQL_TYPES.items()}
 
 
 def quote(name: str) -> str:
-    """A name as an SQL identifier."""
+    """Write a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """A text as an SQL string."""
+    """Write a text as an SQL string."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """Names of columns, each unique: a number is added to a name that DuckDB would confuse with an earlier one.
+    """Return names of columns that are unique for DuckDB, which ignores the case of names.
 
-    DuckDB ignores the case of names. Raises UsageError for a name with the character NUL.
+    A number is added to a name that DuckDB would confuse with an earlier name. Raises UsageError for a name that
+    contains the character NUL.
     """
     columns: list[str] = []
     taken = set(RESERVED)
@@ -65,7 +66,7 @@ def distinct(names: Iterable[str]) -> list[str]:
 SEPARATED = "memory.main.separated"
 """The macro that writes a text as a cell of csv or tsv.
 
-The cell is in quotes if the text holds the separator, a quote, CR or LF, or is empty.
+The cell is in quotes if the text is empty, or contains the separator, a quote, CR or LF.
 """
 
 DEFINED = f"""
@@ -74,4 +75,4 @@ DEFINED = f"""
             OR value = ''
         THEN concat('"', replace(value, '"', '""'), '"') ELSE value END;
 """
-"""SQL that defines the macros in `memory`, the first database of each connection. They are never stored."""
+"""SQL that defines the macros in `memory`, the first database of each connection. The macros are never stored."""

@@ -7,7 +7,7 @@ from svcctl.service.language.types import Column, Type
 
 
 def widened(column: Column, to: Type) -> str:
-    """SQL for the values of a column in another type. Texts are written like those of `str()` in queries."""
+    """SQL that converts a column to another type. Values become texts in the same form as with `str()` in queries."""
     value = quote(column.name)
     match column.type, to:
         case Type.IP4, Type.STR:
@@ -19,6 +19,6 @@ def widened(column: Column, to: Type) -> str:
 
 
 def is_lossy(column: Column, to: Type) -> str | None:
-    """The SQL condition for values of a column that would change in another type; None if none can."""
+    """The SQL condition for the values of a column that would change in another type; None if no value can change."""
     value = quote(column.name)
     return f"{value}::DOUBLE::HUGEINT <> {value}" if (column.type, to) == (Type.INT8, Type.FLOAT8) else None

@@ -1,7 +1,7 @@
 """Splits a query into windows of dates with few events each, which are sorted one after the other.
 
-A single sort would hold the whole answer, and return nothing until the last event is read. Windows are chosen by a
-sample, so they have only about the same number of rows; the order of the rows does not depend on the sample.
+A single sort would hold the whole answer in memory, and return nothing until the last event is read. The windows are
+chosen by a sample, so their numbers of rows are only about equal. The order of the rows does not depend on the sample.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from svcctl.service.engines.duckdb.dialect import DuckDBDialect
 from svcctl.service.language.dialect import write
 
 SORTED_ROWS = 250_000
-"""About how many rows are sorted at once, unless more have the same date: some 50 MB."""
+"""The approximate number of rows that are sorted at once: about 50 MB.
+
+Rows with the same date are always sorted together.
+"""
 MOST_WINDOWS = 40
-"""The most windows: each reads again all parts of the file that have some of its events."""
+"""The maximum number of windows. Each window reads all parts of the file that have some of its events."""
 SAMPLED_ROWS = 500_000
-"""How many events are in the sample: 244 of DuckDB's vectors, which takes milliseconds."""
+"""The number of events in the sample: 244 of DuckDB's vectors, which takes milliseconds."""
 _DATE = exp.column("eventdate", table="t", quoted=True)
 
 
@@ -31,9 +34,9 @@ def windowed(
     events: int,
     sorted_rows: int = SORTED_ROWS,
 ) -> Iterator[str]:
-    """Split a SELECT, which has neither a limit nor an aggregate, into SELECTs that return its rows in turn.
+    """Split a SELECT without limits and aggregates into SELECTs that return its rows in turn.
 
-    `within` is the part of it that reads the table, and `events` is the most events that it reads. About `sorted_rows`
+    `within` is the part of the SELECT that reads the table; it reads at most `events` events. About `sorted_rows` rows
     are sorted at once.
     """
     where = within.args["where"].this
@@ -45,7 +48,10 @@ def windowed(
 
 
 def _bounds(cursor: duckdb.DuckDBPyConnection, within: exp.Select, events: int, sorted_rows: int) -> list[int]:
-    """Dates in epoch microseconds that split the events of `within` into windows of about `sorted_rows`."""
+    """Return dates, in epoch microseconds, that split the events of `within` into windows.
+
+    A window has about `sorted_rows` events, or more if there would be more than MOST_WINDOWS windows.
+    """
     if events <= sorted_rows:
         return []
     share = SAMPLED_ROWS / events if events > SAMPLED_ROWS else 1

@@ -1,7 +1,8 @@
 """The shared folder at a URI: its objects, and the settings by which libraries reach them.
 
 A disk that is not mounted, or a folder that was moved away, must not look like a folder without tables. So each folder
-has an identity, and all code that reads or writes is in a block of `reading`, `checked` or `writing`, which check it.
+has an identity. All code that reads or writes is in a block of `reading`, `checked` or `writing`, which check the
+identity.
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ MISREAD: Mapping[str, re.Pattern[str]] = {
 }
 """Characters of a path that a library misreads, by the scheme of the folder's URI.
 
-The library would read an escape, a pattern, a separator or another folder. Then a load would be stored where no query
-finds it, or a query would read another folder.
+The library would take such a character for an escape, a pattern, a separator or the name of another folder. Then a load
+would be stored where no query finds it, or a query would read another folder.
 """
 
 LOCK_SECONDS = 60.0
-"""How long a commit waits for the lock."""
+"""The maximum time that a commit waits for the lock, in seconds."""
 
 _log = logging.getLogger("svcctl.service")
 
 
 class Folder:
-    """A shared folder of tables. `lock_file` is a file that all writers lock, for a store that needs a lock."""
+    """A shared folder of tables. If the store needs a lock, all writers lock the file `lock_file`."""
 
     IDENTITY = ".svcctl"
     """The object with the identity of the folder, which stays the same wherever the folder is mounted."""
@@ -61,17 +62,17 @@ class Folder:
         self._identity: str | None = None
 
     def name(self, path: str) -> str:
-        """The storage's name for the object at a path below the folder."""
+        """Return the storage's name for the object at a path below the folder."""
         return f"{self._top}{path}"
 
     def names(self) -> list[str]:
-        """The names of the folders of tables, also of tables that were dropped."""
+        """Return the names of the tables' folders, including the folders of dropped tables."""
         with self.reading():
             folders = self.storage.folders(self.name("").rstrip("/"))
             return sorted(name for name in folders if not name.startswith("."))
 
     def create(self) -> bool:
-        """Make the folder and its identity if they are missing. Returns whether the identity was made.
+        """Make the folder and its identity if they are missing. Returns True if the identity was made.
 
         Raises UsageError when the parent folder does not exist, or the folder cannot be written.
         """
@@ -97,7 +98,7 @@ class Folder:
             raise UsageError(f"cannot make the shared folder {self.uri}: {reason(error)}") from None
 
     def identity(self) -> str | None:
-        """The identity of the folder at the URI now; None if there is no folder, or it has no identity."""
+        """Return the current identity of the folder at the URI; None if the folder or its identity is missing."""
         with self._granted():
             try:
                 content = b"".join(self.storage.read(self.name(self.IDENTITY)))
@@ -108,7 +109,8 @@ class Folder:
     def require(self, identity: str | None = None) -> None:
         """Raise Unavailable if the folder is missing or replaced by another one: its disk may not be mounted.
 
-        From now on the folder must have `identity`. If that is None, it must keep the identity that it had at first.
+        From now on, the folder must have the identity `identity`. If `identity` is None, the folder must keep the
+        identity that it had first.
         """
         self._identity = identity or self._identity
         cannot, current = f"cannot read the shared folder {self.uri}", self.identity()
@@ -130,7 +132,7 @@ class Folder:
     def checked(self) -> Iterator[None]:
         """Raise Unavailable unless the folder is there before and after the block.
 
-        This error takes precedence over an error of the block.
+        This error takes precedence over an error in the block.
         """
         self.require()
         try:
@@ -140,13 +142,13 @@ class Folder:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Make sure that everything the block reads is in this folder. Raises Unavailable otherwise."""
+        """Raise Unavailable if the block may have read anything from another folder."""
         with self.checked(), self._granted():
             yield
 
     @contextmanager
     def _granted(self) -> Iterator[None]:
-        """Raise Unavailable when access is refused, since it may be granted later."""
+        """Raise Unavailable when access is refused, because it may be granted later."""
         try:
             yield
         except UsageError as error:
@@ -157,7 +159,7 @@ class Folder:
 
     @property
     def options(self) -> dict[str, str]:
-        """The storage options of delta-rs, which have the names of the environment variables."""
+        """Return the storage options of delta-rs. They have the names of environment variables."""
         if not self.uri.startswith("s3://"):
             return {}
         environment = self._environment
@@ -174,9 +176,9 @@ class Folder:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Enclose a commit. Raises UsageError when the store could let two writers of the same object both succeed.
+        """Enclose a commit. Raises UsageError if two writers of the same object could both succeed on this store.
 
-        After Unavailable, the commit may have been made or not.
+        After Unavailable, it is not known whether the commit was made.
         """
         with self.checked(), self._exclusive():
             yield
@@ -206,7 +208,7 @@ class Folder:
         return self.storage.put_new(self.name(name), data)
 
     def _try(self) -> bool:
-        """Test whether the store lets only one writer of the same object succeed."""
+        """Test whether only one of several writers of the same object succeeds on this store."""
         name = self.name(f".trial-{uuid.uuid4().hex}")
         try:
             return self.storage.put_new(name, b"first") and not self.storage.put_new(name, b"second")
@@ -227,8 +229,8 @@ def _check(uri: str) -> None:
 
 
 def _check_characters(uri: str) -> None:
-    """Raise UsageError for a path that a library misreads. On disk, links are resolved before the check."""
+    """Raise UsageError for a path that a library misreads. On a disk, links are resolved before the check."""
     scheme, _, rest = uri.partition("://") if "://" in uri else ("", "", uri)
-    path = rest.partition("/")[2] if scheme == "hdfs" else rest  # a host may have brackets
+    path = rest.partition("/")[2] if scheme == "hdfs" else rest  # the host may have brackets
     for place in (path, path if scheme else realpath(path)):
         check_path(place, MISREAD[scheme], f"the shared folder {uri}")

@@ -1,6 +1,6 @@
-"""The tables of a shared folder: any number of processes list, make, extend, replace and drop them, by their logs.
+"""The tables of a shared folder. Any number of processes list, make, extend, replace and drop them, by their logs.
 
-A table is read as it is now; the list of tables shows changes by other processes within a second.
+A read always uses the newest version of a table. The list of tables shows changes by other processes within a second.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from svcctl.service.language.types import Column, Table
 
 LIST_SECONDS = 1.0
 THREADS = 8
-"""How many tables are read in parallel for the list of tables."""
+"""The number of tables that are read in parallel for the list of tables."""
 CHECKPOINT_COMMITS = 50
-"""A checkpoint is written after this many versions, so that a reader need not read each of them."""
+"""The number of versions after which a checkpoint is written, so that a reader need not read each version."""
 
 
 _log = logging.getLogger("svcctl.service")
@@ -53,7 +53,7 @@ _log = logging.getLogger("svcctl.service")
 class Lake:
     """The tables below a URI: a local folder, `hdfs://host:port/folder` or `s3://bucket/folder`.
 
-    These are the methods of `Tables` that need the log alone; LakeTables has the others, which read or sort rows.
+    This class has the methods of `Tables` that only need the log. LakeTables adds the methods that read or sort rows.
     Access to the store comes from the environment, as for other targets (see storage/s3.py and hdfs.py).
     """
 
@@ -67,22 +67,28 @@ class Lake:
         self._listed_at = -LIST_SECONDS
 
     def tables(self) -> Mapping[str, Table]:
-        """The tables by name, with all changes by this process, and those by others until at most a second ago."""
+        """Return the tables by name.
+
+        Changes by this process are always included, changes by other processes after at most a second.
+        """
         if time.monotonic() - self._listed_at >= LIST_SECONDS:
             with self._reading(), ThreadPoolExecutor(THREADS) as threads:
                 tables = list(threads.map(self._readable, self.folder.names()))
             listed = {table.name: table.table for table in tables if table}
-            if listed != self._listed:  # callers take the same mapping as a sign that nothing has changed
+            if listed != self._listed:  # for callers, the same mapping is a sign that nothing has changed
                 self._listed = MappingProxyType(listed)
             self._listed_at = time.monotonic()
         return self._listed
 
     def current(self, name: str) -> Snapshot | None:
-        """A table as it is now, or None when there is none. Raises Unavailable when the folder is not there."""
+        """Return the newest version of a table; None if there is no table.
+
+        Raises Unavailable when the folder is not there.
+        """
         return self.reader(name).snapshot
 
     def reader(self, name: str) -> SnapshotReader:
-        """The reader of a table, after it has read the table as it is now."""
+        """Return the reader of a table, after it has read the newest version."""
         with self._reading():
             return self._read(name)
 
@@ -104,7 +110,7 @@ class Lake:
             raise
 
     def _readable(self, name: str) -> Snapshot | None:
-        """A table for the list, or None for a damaged one, which must not make the list fail."""
+        """Return a table for the list. Return None for a damaged table, because it must not make the list fail."""
         try:
             return self._read(name).snapshot
         except (Unavailable, ServiceError) as error:
@@ -112,7 +118,7 @@ class Lake:
             return None
 
     def snapshot(self, name: str) -> Snapshot:
-        """A table as it is now. Raises UnknownTable, and Unavailable when the folder is not there."""
+        """Return the newest version of a table. Raises UnknownTable, and Unavailable when the folder is not there."""
         if (snapshot := self.current(name)) is None:
             raise UnknownTable(name, self.tables())
         return snapshot
@@ -152,7 +158,10 @@ class Lake:
         return any(cut > start for cut in marks.cuts(self.log(name), snapshot, until))
 
     def between(self, snapshot: Snapshot, since: Mark | None, until: Mark | None) -> Loads | None:
-        """The loads after `since` and up to `until`, by the log of the snapshot's table; None for all loads."""
+        """Return the loads after `since` and up to `until`, from the log of the snapshot's table.
+
+        None means all loads.
+        """
         return marks.loads(self.log(snapshot.name), snapshot, since, until)
 
     def create(self, name: str, columns: Sequence[Column]) -> Table:
@@ -173,11 +182,12 @@ class Lake:
         rewritten: Sequence[Action] = (),
         id_: str | None = None,
     ) -> int:
-        """Store rows, which have all columns and are ordered by eventdate. Returns how many they are.
+        """Store rows, which must have all columns and be ordered by eventdate. Returns the number of rows.
 
-        With a `change` the table gets its columns; `rewritten` are the files with the earlier rows if these changed.
-        Raises AlreadyLoaded when a load with this ID is in the table, ServiceError when another process replaces it,
-        and ColumnsChanged when another process changes its columns, or any of it while its files are rewritten.
+        With a `change`, the table gets the columns after the change. If the change rewrote the earlier rows,
+        `rewritten` adds the new files with these rows. Raises AlreadyLoaded when a load with this ID is in the table,
+        and ServiceError when another process drops or replaces the table. Raises ColumnsChanged when another process
+        changes the columns of the table, or makes any commit to it while its files are rewritten.
         """
         name, columns = table.name, table.columns if change is None else change.after
         if id_ is not None and self.has_load(name, id_):
@@ -211,7 +221,7 @@ class Lake:
             return files.rows
 
     def _still_fits(self, table: Snapshot) -> bool:
-        """Whether files with the columns of a snapshot still fit its table, because it has only gained columns."""
+        """Whether files with the columns of a snapshot still fit its table, which may only have gained columns."""
         now = self.snapshot(table.name)
         return now.columns[: len(table.columns)] == table.columns and now.hidden == table.hidden
 
@@ -224,10 +234,12 @@ class Lake:
         replace: bool = False,
         id_: str | None = None,
     ) -> int:
-        """Make a table with rows, with `replace` in place of the table of that name. Returns how many rows they are.
+        """Make a table with rows; with `replace`, it takes the place of any table of that name.
 
-        When another process makes the same table meanwhile, the rows are added to it. Raises AlreadyLoaded when a load
-        with this ID is in the table.
+        Returns the number of rows.
+
+        When another process makes the same table at the same time, the rows are added to that table. Raises
+        AlreadyLoaded when a load with this ID is in the table.
         """
         check_table(name, columns, self._fresh(), replace=replace)
         load = _load_number(self.current(name))
@@ -254,7 +266,7 @@ class Lake:
         id_: str | None = None,
         dropped: bool = False,
     ) -> None:
-        """Commit a new table with these columns and files, in place of any table of that name."""
+        """Commit a new table with these columns and files; with `replace`, in place of any table of that name."""
         identity = str(uuid.uuid4())
 
         def actions() -> list[Action]:
@@ -295,13 +307,13 @@ class Lake:
         if made % CHECKPOINT_COMMITS == CHECKPOINT_COMMITS - 1:
             try:
                 self.checkpoint(name)
-            except (Unavailable, ServiceError) as error:  # the commit is made, and a later commit writes a checkpoint
+            except (Unavailable, ServiceError) as error:  # the commit is made; a later one writes a checkpoint
                 _log.warning("the versions of table '%s' were not summed up: %s", name, error.message)
 
     def exchange(
         self, table: Snapshot, old: Iterable[str], adds: Sequence[Action], *, cut: datetime | None = None
     ) -> None:
-        """Replace files `old` by files with the same rows, or without some of those before the date `cut`.
+        """Replace the files `old` by new files with the same rows. Some rows before the date `cut` may be left out.
 
         Raises ServiceError when another process has removed one of the old files. This is not a load, so marks stay the
         same.
@@ -319,7 +331,7 @@ class Lake:
         self._commit(table.name, table.version, lambda: [*actions, *adds], "OPTIMIZE", cut=cut, conflict=conflict)
 
     def checkpoint(self, name: str) -> None:
-        """Write a checkpoint: one file that replaces the versions of a table up to now."""
+        """Write a checkpoint: one file that replaces all versions of a table so far."""
         reader = self.reader(name)
         with self._lock(name), self.folder.checked(), translated(name, self.folder.table_uri(name)):
             reader.table.create_checkpoint()
@@ -339,7 +351,7 @@ class Lake:
 
 
 def removal(table: Snapshot, path: str, now: int) -> dict[str, Any]:
-    """The action that removes a file."""
+    """Return the action that removes a file."""
     file = next(file for file in table.files if file.path == path)
     return {
         "remove": {
@@ -354,17 +366,23 @@ def removal(table: Snapshot, path: str, now: int) -> dict[str, Any]:
 
 
 def _within(table: str, load: str) -> str:
-    """The ID of a load in the log, with the table's ID: the log also has loads of tables that this one replaced."""
+    """Return the ID that a load has in the log. It begins with the table's ID.
+
+    The log also has the loads of earlier tables of the same name, which the table has replaced.
+    """
     return f"{table}:{load}"
 
 
 def _transaction(id_: str) -> Action:
-    """Delta's action that records a load; checkpoints keep it."""
+    """Return the action of Delta that records a load; checkpoints keep this action."""
     return {"txn": {"appId": id_, "version": 1, "lastUpdated": seconds_to_ms(time.time())}}
 
 
 def _load_number(table: Snapshot | None) -> int:
-    """A number above those of the table's loads, unique among processes: milliseconds and 22 random bits."""
+    """Return a number for a new load, larger than the numbers of the table's loads and unique among processes.
+
+    It consists of the time in epoch milliseconds and 22 random bits.
+    """
     number = seconds_to_ms(time.time()) << 22 | secrets.randbits(22)
     last = 0 if table is None else table.last_load
     return number if number > last else last + 1 + secrets.randbits(22)

@@ -1,8 +1,9 @@
 """The columns of a table in Delta's metadata and in its files.
 
 The language's type of a column is in the metadata of the field, because Delta has no type for addresses. The hidden
-columns come last: the day of the event (UTC), by which files are in folders, the number of the load that stored the
-row, and the number of the row in the load. If events have a column of such a name, the hidden one gets another `_`.
+columns come last: the day of the event (UTC), which is also the name of the folder of a file; the number of the load
+that stored the row; and the number of the row in the load. If events have a column with the name of a hidden column,
+another `_` is added to the name of the hidden column.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from svcctl.service.language.types import Column, Type
 
 TYPE_KEY = "svcctl.type"
 LOADED_KEY = "svcctl.load"
-"""The key for the number of a load, in the commit of the load."""
+"""The key for the number of a load, in the commit that stores the load."""
 REMOVED_KEY = "svcctl.removed"
-"""The key for a date that no removed event reaches, in the commit that removes them."""
+"""The key for a date, in a commit that removes events. All removed events are earlier than this date."""
 ADDED_KEY = "svcctl.added"
 """The key for the number of columns that loads have added to a table, in the table's configuration."""
 DROPPED_KEY = "svcctl.dropped"
@@ -69,19 +70,19 @@ def hidden(columns: Iterable[Column]) -> Hidden:
 
 
 def stored(type_: Type) -> pa.DataType:
-    """The Arrow type of a column in files."""
+    """Return the Arrow type of a column in files."""
     return pa.int64() if type_ is Type.IP4 else ARROW[type_]
 
 
 def file_schema(columns: Sequence[Column]) -> pa.Schema:
-    """The columns of a file. The day is not among them, because it is in the log."""
+    """Return the columns of a file. They do not include the day, because the day is in the log."""
     names = hidden(columns)
     fields = [pa.field(column.name, stored(column.type)) for column in columns]
     return pa.schema([*fields, pa.field(names.load, pa.int64()), pa.field(names.row, pa.int64())])
 
 
 def metadata(columns: Sequence[Column], id_: str, created: int, *, dropped: bool = False) -> dict[str, Any]:
-    """The metadata of a new table; `created` is in epoch milliseconds."""
+    """Return the metadata of a new table; `created` is in epoch milliseconds."""
     return {
         "id": id_,
         "format": {"provider": "parquet", "options": {}},
@@ -97,7 +98,7 @@ def metadata(columns: Sequence[Column], id_: str, created: int, *, dropped: bool
 
 
 def changed_metadata(table: str, before: Mapping[str, Any], columns: Sequence[Column], added: int) -> dict[str, Any]:
-    """The metadata of a table that gets other columns. Fields and settings that other tools have added stay.
+    """Return the metadata of a table whose columns change. Fields and settings that other tools have added are kept.
 
     Raises UsageError if another tool has added a field that has the name of a new column.
     """
@@ -125,14 +126,17 @@ def _statistics(columns: Sequence[Column]) -> str:
 
 
 def _fields(columns: Sequence[Column]) -> list[dict[str, Any]]:
-    """The fields of a table's schema, the hidden ones included."""
+    """Return the fields of a table's schema, including the hidden columns."""
     names = hidden(columns)
     fields = [_field(column.name, DELTA[column.type], {TYPE_KEY: str(column.type)}) for column in columns]
     return [*fields, _field(names.load, "long"), _field(names.row, "long"), _field(names.day, "date")]
 
 
 def columns_of(schema: str) -> tuple[Column, ...]:
-    """The columns of a table's schema, without the hidden ones. Empty for a table that another tool has made."""
+    """Return the columns of a table's schema, without the hidden columns.
+
+    The result is empty for a table that another tool has made.
+    """
     fields = json.loads(schema)["fields"]
     return tuple(
         Column(field["name"], Type(field["metadata"][TYPE_KEY])) for field in fields if TYPE_KEY in field["metadata"]

@@ -1,4 +1,4 @@
-"""The log of one table: each version is a commit, which is an object that only one writer can create."""
+"""The log of one table. Each version is a commit: an object that only one writer can create."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ WAIT_SECONDS = 0.01
 class CommitEntry:
     """A commit in the log of a table.
 
-    `load` is the number of its load, `begun` the ID of the table that it created or whose columns it changed, `removed`
-    the paths of the files that it removed, `loaded_ids` the IDs of its loads, and `commit` its own ID.
-    Events before the date `cut` may have been removed; it is None if none were.
+    `load` is the number of the load that the commit stores. `begun` is the ID of the table that the commit creates, or
+    whose columns it changes. `removed` has the paths of the files that the commit removes, `loaded_ids` has the IDs of
+    its loads, and `commit` is the commit's own ID. Events before the date `cut` may have been removed; `cut` is None if
+    no event was removed.
     """
 
     load: int | None
@@ -39,7 +40,7 @@ class CommitEntry:
 
 
 class Log:
-    """The versions of one table, from 0."""
+    """The versions of one table, counted from 0."""
 
     def __init__(self, folder: Folder, table: str) -> None:
         self._folder = folder
@@ -56,7 +57,7 @@ class Log:
         return self.has(version) or self._folder.storage.size(self._folder.name(checkpoint)) is not None
 
     def entry(self, version: int) -> CommitEntry:
-        """The commit of a version. Raises UsageError when the log no longer has it."""
+        """Return the commit of a version. Raises UsageError when the log no longer has this version."""
         if version not in self._entries:
             name = self._folder.name(self._object(version))
             with self._folder.checked():
@@ -74,10 +75,11 @@ class Log:
         cut: datetime | None = None,
         conflict: Callable[[CommitEntry], None] | None = None,
     ) -> int:
-        """Add a version after `version`, the last one known. Returns the number of the new version.
+        """Add a version after `version`, which is the last known one. Returns the number of the new version.
 
-        When other writers were faster, `conflict` is called with each of their commits and may raise; then `actions` is
-        called again. Raises Unavailable when the previous version is missing: a gap in the log would destroy the table.
+        When other writers were faster, `conflict` is called with each of their commits and may raise an error. If it
+        does not, `actions` is called again. Raises Unavailable when the previous version is missing, because a gap in
+        the log would destroy the table.
         """
         mark = uuid.uuid4().hex
         info: Action = {
@@ -100,10 +102,10 @@ class Log:
                 if self._folder.put_new(self._object(version + 1), data):
                     return version + 1
             previous = version
-            while self.has(version + 1):  # skip all new versions at once, or a slow writer would never succeed
+            while self.has(version + 1):  # skip all new versions at once: otherwise a slow writer would never succeed
                 version += 1
                 made = self.entry(version)
-                if made.commit == mark:  # our own commit: its answer was lost and the request was repeated
+                if made.commit == mark:  # our own commit: the answer to it was lost, so the request was repeated
                     return version
                 if conflict is not None:
                     conflict(made)
@@ -116,7 +118,10 @@ class Log:
 
 
 def _cut(info: Action, actions: Sequence[Action]) -> datetime | None:
-    """The date before which a commit may have removed events: the latest one for commits that do not state it."""
+    """Return the date before which a commit may have removed events; None if it has removed none.
+
+    A commit that removes events but does not state this date may have removed any event, so the date is the latest one.
+    """
     if REMOVED_KEY in info:
         return datetime.fromisoformat(info[REMOVED_KEY])
     changes = any(action["remove"].get("dataChange", True) for action in actions if "remove" in action)

@@ -14,7 +14,7 @@ from svcctl.service.language.types import Plan
 def counted(plan: Plan, files: Sequence[File], loads: Loads | None) -> tuple[Plan, Sequence[File]]:
     """Change a plan that only counts all events of a range, so that it uses the row counts in the log.
 
-    Returns the plan, and the files that it must still read. Other plans and their files are not changed.
+    Returns the plan, and the files that it must still read. Any other plan is returned unchanged, with all its files.
     """
     select = plan.select.copy()
     within = next(select.find_all(exp.Table)).parent_select
@@ -28,7 +28,10 @@ def counted(plan: Plan, files: Sequence[File], loads: Loads | None) -> tuple[Pla
 
 
 def without_range(plan: Plan, files: Sequence[File]) -> Plan:
-    """Remove the range from the conditions of a plan if all events of the files are in it, so dates are not read."""
+    """Remove the range of dates from the conditions of a plan if it contains all events of the files.
+
+    Then the dates need not be read.
+    """
     if not all(file.is_within(plan.start, plan.end) for file in files):
         return plan
     select = plan.select.copy()
@@ -37,13 +40,16 @@ def without_range(plan: Plan, files: Sequence[File]) -> Plan:
     if within is None or where is None:
         return plan
     conditions = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
-    others = conditions[1 + (plan.end is not None) :]  # the compiler writes those of the range first
+    others = conditions[1 + (plan.end is not None) :]  # the compiler writes the conditions of the range first
     within.set("where", exp.Where(this=exp.and_(*others)) if others else None)
     return replace(plan, select=select)
 
 
 def with_keys(select: exp.Select) -> tuple[exp.Select, int]:
-    """Name the columns of a SELECT c0, c1 … and append its sort keys. Returns the SELECT and the number of keys."""
+    """Name the columns of a SELECT c0, c1 … and append its sort keys.
+
+    Returns the SELECT and the number of sort keys.
+    """
     order = select.args.get("order")
     keys = [term.this for term in order.expressions] if order is not None else []
     values = [item.unalias() for item in select.expressions] + [key.copy() for key in keys]

@@ -1,4 +1,7 @@
-"""Tables in a shared folder, with their rows. DuckDB sorts the rows of a load, and those left after a trim."""
+"""Tables in a shared folder, with their rows.
+
+DuckDB sorts the rows of a load, and the rows that are left after a trim.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ ROWS_PER_BATCH = 1 << 16
 
 
 class LakeTables(Lake):
-    """Tables in a shared folder. About `sorted_rows` are sorted at once; see Scanner."""
+    """Tables in a shared folder. About `sorted_rows` rows are sorted at once. See Scanner for the other parameters."""
 
     def __init__(
         self,
@@ -81,9 +84,10 @@ class LakeTables(Lake):
     def _converted(
         self, table: Snapshot, change: ColumnChange, written: CommitFiles, go_on: Callable[[], None] | None
     ) -> list[Action]:
-        """Rewrite all files with wider columns, or other names of hidden columns. Returns the actions to add them.
+        """Rewrite all files of a table with wider columns, or with other names of hidden columns.
 
-        If neither changes, the files stay, and there are no actions. Raises UsageError if a value would change.
+        Returns the actions that add the new files. If neither columns nor names change, the files stay and there are no
+        actions. Raises UsageError if a value would change.
         """
         now = hidden(change.after)
         if not change.widened and now == table.hidden:
@@ -122,7 +126,10 @@ class LakeTables(Lake):
         return rows - removed
 
     def remove_before(self, name: str, date: datetime) -> int:
-        """Remove files of older events without reading them, and rewrite files with older and later events."""
+        """Remove events before a date.
+
+        Files that also have later events are rewritten; other files need not be read.
+        """
         table = self.snapshot(name)
         older = [file for file in table.files if file.oldest < date]
         cut = [file for file in older if file.newest >= date]
@@ -134,7 +141,9 @@ class LakeTables(Lake):
         return removed
 
     def compact(self, name: str) -> tuple[int, int]:
-        """Merge files that are small or whose dates overlap. Returns the numbers of merged and of new files.
+        """Merge files that are small or whose dates overlap.
+
+        Returns the number of merged files and the number of new files.
 
         Afterwards the files of the table are in order, so that queries need not sort them.
         """
@@ -151,9 +160,12 @@ class LakeTables(Lake):
         gone: Sequence[File] = (),
         cut: datetime | None = None,
     ) -> int:
-        """Write the rows of files, or only those that meet a condition, to new files in order. Returns their number.
+        """Write the rows of files, or only those that meet a condition, to new files in order.
 
-        The files in `gone` are removed from the table with their rows. Only rows before the date `cut` are dropped.
+        Returns the number of new files.
+
+        The files in `gone` are removed from the table with their rows. All rows that are left out must be earlier than
+        `cut`.
         """
         with CommitFiles(self.folder, table.name, table.columns) as written:
             self._copy(table, files, written, "SELECT *", condition)
@@ -173,7 +185,7 @@ class LakeTables(Lake):
         *,
         go_on: Callable[[], None] | None = None,
     ) -> None:
-        """Write the rows of files that meet a condition, in order, as `select` (without FROM) makes them."""
+        """Write the rows of files that meet a condition, in order. `select` (without FROM) defines the columns."""
         names = table.hidden
         order = f"ORDER BY {', '.join(map(quote, ('eventdate', names.load, names.row)))}"
         with self.scanner.scanning(table) as (cursor, source):
@@ -189,7 +201,7 @@ class LakeTables(Lake):
 
 
 def _followed(batches: Iterator[pa.RecordBatch], go_on: Callable[[], None] | None) -> Iterator[pa.RecordBatch]:
-    """Pass batches through, and call `go_on` after the last one."""
+    """Yield all batches, and call `go_on` after the last one."""
     yield from batches
     if go_on:
         go_on()

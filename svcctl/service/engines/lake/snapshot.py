@@ -1,4 +1,7 @@
-"""A version of a table: its columns, its files, and the dates and loads of each, so that a query opens few of them."""
+"""A version of a table: its columns and its files, with the dates and loads of each file.
+
+By these dates and loads, a query opens only few files.
+"""
 
 from __future__ import annotations
 
@@ -19,24 +22,27 @@ from svcctl.service.engines.lake.layout import ADDED_KEY, DROPPED_KEY, Hidden, c
 from svcctl.service.language.types import Column, Table
 
 _GAPS = ("Expected contiguous commit files", "No table metadata or protocol found")
-"""Messages of the Delta library about a log with missing versions, at its beginning or between others."""
+"""Messages of the Delta library about a log with missing versions.
+
+The versions may be missing at the beginning of the log or between other versions.
+"""
 SORTED_ROWS = 500_000
-"""How many rows of overlapping files are sorted at once: some 100 MB."""
+"""The number of rows of overlapping files that are sorted at once: about 100 MB."""
 SORTED_BYTES = 1 << 22
-"""How many bytes of files with large rows are sorted at once."""
+"""The number of bytes of files with large rows that are sorted at once."""
 LARGE_ROW = 256
-"""Rows of more bytes than this count as large. The bytes are those in the compressed file."""
+"""Rows larger than this count as large. The size is in bytes of the compressed file."""
 ORDERED = "ordered-"
 """The prefix in the name of a file whose rows are ordered by eventdate, load and row."""
 NO_LOAD = 0
-"""The number of the load for rows that another tool has added without one."""
+"""The number of the load for rows that another tool has added without a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file at `path` below the table, with the first and last date of its events, and their first and last load.
+    """A file at `path` below the table, with the first and last date of its events.
 
-    Dates are cut to milliseconds, as statistics in Delta are.
+    `loads` has the smallest and the largest number of the loads that stored its rows.
     """
 
     path: str
@@ -53,12 +59,12 @@ class File:
 
     @property
     def end(self) -> datetime:
-        """The end of the dates of the file, exclusive: one millisecond after `newest`, or the largest datetime."""
+        """The exclusive end of the file's dates: one millisecond after `newest`, or the largest datetime."""
         return self.newest + MILLISECOND if self.newest <= datetime.max - MILLISECOND else datetime.max
 
     @property
     def weight(self) -> int:
-        """The work of sorting the file, as a number of rows of usual size."""
+        """The work of sorting the file, expressed as a number of rows of usual size."""
         return self.bytes * SORTED_ROWS // SORTED_BYTES if self.bytes > LARGE_ROW * self.rows else self.rows
 
     def is_within(self, start: datetime | None, end: datetime | None) -> bool:
@@ -68,7 +74,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """The loads that are read: those in `numbers`, or with `excluded` all others."""
+    """The loads that are read: the loads in `numbers`, or with `excluded` all loads that are not in `numbers`."""
 
     numbers: frozenset[int]
     excluded: bool = False
@@ -82,14 +88,14 @@ class Loads:
     def have_all(self, files: Iterable[File]) -> bool:
         """Whether every row of the files belongs to these loads, so that rows need no filter.
 
-        The files are those of `may_be_in`, so this is true when each has the rows of one load only.
+        The files must be a result of `may_be_in`. So this is true if each file has the rows of one load only.
         """
         return (self.excluded and not self.numbers) or all(file.loads[0] == file.loads[1] for file in files)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A table as of a version; dropped tables have no snapshot. A table that replaces another has another `id`.
+    """A table as of a version. A table that replaces another table has another `id`. A dropped table has no snapshot.
 
     `metadata` is the content of the action `metaData` in the log.
     """
@@ -130,7 +136,10 @@ class Snapshot:
         return max((file.loads[1] for file in self.files), default=0)
 
     def within(self, start: datetime | None, end: datetime | None, loads: Loads | None = None) -> list[File]:
-        """The files that may have events from `start` and before `end` (without a zone), by their first event."""
+        """Return the files that may have events from `start` to before `end`, in order of their first event.
+
+        Both dates are in UTC and without a zone.
+        """
         files = (
             file
             for file in self.files
@@ -143,7 +152,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPart:
-    """Files that are read together, or their rows from `start` and before `end`. `ordered` rows need no sort."""
+    """Files that are read together; only their rows from `start` to before `end` count. `ordered` rows need no sort."""
 
     files: list[File]
     ordered: bool
@@ -151,19 +160,19 @@ class SnapshotPart:
     end: datetime | None = None
 
     def rows_of(self, sorted_rows: int) -> int:
-        """The number of rows of this part that need no more memory than `sorted_rows` rows of usual size."""
+        """Return the number of rows of this part that need as much memory as `sorted_rows` rows of usual size."""
         return min((sorted_rows * file.rows // file.weight for file in self.files), default=sorted_rows)
 
 
 def whole(files: Iterable[File]) -> SnapshotPart:
-    """All files in one part."""
+    """Return one part with all files."""
     files = _by_date(files)
     apart = all(earlier.newest < later.oldest for earlier, later in pairwise(files))
     return SnapshotPart(files, apart and all(file.ordered for file in files))
 
 
 def parts(files: Sequence[File], sorted_rows: int = SORTED_ROWS) -> list[SnapshotPart]:
-    """Split files into parts in order of date. Parts that must be sorted have at most about `sorted_rows`."""
+    """Split files into parts in order of date. A part that must be sorted has at most about `sorted_rows` rows."""
     result: list[SnapshotPart] = []
     in_last = 0
     for part in map(whole, _overlapping(_by_date(files))):
@@ -182,18 +191,21 @@ def parts(files: Sequence[File], sorted_rows: int = SORTED_ROWS) -> list[Snapsho
 
 
 def joined(parts: Sequence[SnapshotPart]) -> SnapshotPart:
-    """Join parts that follow each other to one part, which must be sorted."""
+    """Join consecutive parts to one part, which must be sorted."""
     files = dict.fromkeys(file for part in parts for file in part.files)
     return SnapshotPart(list(files), False, parts[0].start, parts[-1].end)
 
 
 def _by_date(files: Iterable[File]) -> list[File]:
-    """Files in order of their first event."""
+    """Return the files in order of their first event."""
     return sorted(files, key=lambda file: (file.oldest, file.newest, file.path))
 
 
 def _overlapping(files: Sequence[File]) -> Iterator[list[File]]:
-    """Split files in order of date into groups, each with only later events than the previous one."""
+    """Split files, which are in order of date, into groups.
+
+    All events of a group are later than those of earlier groups.
+    """
     group: list[File] = []
     newest = datetime.min
     for file in files:
@@ -207,9 +219,9 @@ def _overlapping(files: Sequence[File]) -> Iterator[list[File]]:
 
 
 def _cut(files: Sequence[File], start: datetime, end: datetime, sorted_rows: int) -> list[SnapshotPart]:
-    """Halve the range from `start` to before `end` until each part has few rows.
+    """Halve the range from `start` to before `end` until each part has at most about `sorted_rows` rows.
 
-    The estimate assumes that dates are spread evenly in a file.
+    The estimate assumes that the dates in a file are spread evenly.
     """
     part_files = [file for file in files if file.oldest < end and file.end > start]
     rows = sum(
@@ -223,7 +235,7 @@ def _cut(files: Sequence[File], start: datetime, end: datetime, sorted_rows: int
 
 
 class SnapshotReader:
-    """Reads snapshots of one table; each reads only the log since the previous one."""
+    """Reads snapshots of one table. Each read only needs the part of the log since the previous read."""
 
     def __init__(self, name: str, uri: str, options: dict[str, str]) -> None:
         self._name = name
@@ -231,16 +243,16 @@ class SnapshotReader:
         self._options = options
         self._table: DeltaTable | None = None
         self.snapshot: Snapshot | None = None
-        """The table as of the last read, or None when there was no table."""
+        """The table as of the last read, or None if there was no table."""
         self.version = -1
-        """The last version that was read; -1 when there was no table."""
+        """The last version that was read; -1 if there was no table."""
 
     def read(self, has: Callable[[int], bool]) -> None:
-        """Read the current version of the table. `has` returns whether the log has a version as a commit."""
+        """Read the current version of the table. `has` returns whether the log has the commit of a version."""
         if self._table is not None and not has(self.version + 1):
             if has(self.version):
                 return
-            self._table = None  # the log was shortened or removed: read it from the beginning
+            self._table = None  # the log was shortened or removed, so it is read from the beginning
         with translated(self._name, self._uri):
             try:
                 if self._table is None:
@@ -259,7 +271,7 @@ class SnapshotReader:
         return self._table
 
     def has_load(self, id_: str) -> bool:
-        """Whether the log has a load with this ID, as of the last read."""
+        """Whether the log had a load with this ID at the last read."""
         return self.table.transaction_version(id_) is not None
 
 
@@ -267,7 +279,7 @@ class SnapshotReader:
 def translated(name: str, uri: str) -> Iterator[None]:
     """Raise errors of the Delta library as Unavailable, except TableNotFoundError.
 
-    Raises ServiceError when versions are missing in the log, which trying again cannot repair.
+    Raises ServiceError when versions are missing in the log, because another try cannot help.
     """
     try:
         yield
@@ -306,7 +318,10 @@ def _snapshot(name: str, table: DeltaTable) -> Snapshot | None:
 
 
 def _check_readable(name: str, table: DeltaTable, configuration: Mapping[str, str | None]) -> None:
-    """Raise ServiceError if the files have deleted rows or other column names. Other tools make such tables."""
+    """Raise ServiceError if the table uses deleted rows or other column names in its files.
+
+    Other tools make such tables.
+    """
     features = table.protocol().reader_features or ()
     if "deletionVectors" in features and any(batch.num_rows for batch in table.deletion_vectors()):
         hint = "let that tool write the files without the deleted rows, as REORG TABLE … APPLY (PURGE) does"
@@ -317,10 +332,10 @@ def _check_readable(name: str, table: DeltaTable, configuration: Mapping[str, st
 
 
 def _file(table: str, names: Hidden, row: Mapping[str, Any]) -> File | None:
-    """A file by its statistics in the log, or None if it is empty.
+    """Return a file by its statistics in the log, or None if the file is empty.
 
-    Raises ServiceError for a file without statistics, because leaving it out would lose rows, and for rows without a
-    date, because no query would find them.
+    Raises ServiceError for a file without statistics, because leaving it out would lose rows. Also raises ServiceError
+    for rows without a date, because no query would find them.
     """
     rows = row.get("num_records")
     if rows == 0:

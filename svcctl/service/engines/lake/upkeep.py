@@ -1,7 +1,7 @@
 """Finds files of a table to merge, and removes old files that loads and compactions have replaced.
 
 A query may still read files that were replaced after it began, and a mark may still need log entries from before a
-checkpoint. So both are kept for a while.
+checkpoint. So replaced files and old log entries are kept for a while.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SMALL_ROWS = 1_000_000
 
 
 def vacuum(lake: Lake, name: str, keep: timedelta) -> int:
-    """Remove files that no version of the table in the last `keep` needs. Returns how many were removed.
+    """Remove the files that no version of the table in the last `keep` needs. Returns the number of removed files.
 
     All files of a dropped table are removed. Files of killed loads are removed only if `keep` is a day or more, because
     the files of a running load look the same.
@@ -37,7 +37,11 @@ def vacuum(lake: Lake, name: str, keep: timedelta) -> int:
 
 
 def together(files: Iterable[File]) -> list[list[File]]:
-    """The groups of files to merge: files of one day that overlap, or are small and neighbours in order of date."""
+    """Return the groups of files to merge.
+
+    A group has files of one day. They overlap, or are not in order, or are small and follow each other in order of
+    date.
+    """
     groups: list[list[File]] = []
     for file in sorted(files, key=lambda file: (file.day, file.oldest, file.newest)):
         group = groups[-1] if groups else []

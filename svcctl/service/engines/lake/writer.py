@@ -25,21 +25,21 @@ from svcctl.service.language.types import Column
 from svcctl.storage import Sink
 
 ROWS_PER_GROUP = 122_880
-"""The rows of a row group: as many as DuckDB reads at once."""
+"""The number of rows in a row group: DuckDB reads this many rows at once."""
 BYTES_PER_GROUP = 1 << 26
-"""About the most bytes of a row group."""
+"""The approximate maximum size of a row group in bytes."""
 LARGE_ROW, VECTOR = 1 << 11, 2048
-"""Rows of more than LARGE_ROW bytes are in smaller groups: DuckDB always holds VECTOR rows at once."""
+"""Rows of more than LARGE_ROW bytes are in smaller row groups, because DuckDB always holds VECTOR rows at once."""
 ROWS_PER_FILE = 4_000_000
 _DAY = 86_400_000_000
 
 
 class CommitFiles(AbstractContextManager["CommitFiles"]):
-    """The files that are written for one commit. Leaving the block without `keep` removes them, and empty folders.
+    """The files that are written for one commit. Rows come in order of eventdate.
 
-    The files stay after Unavailable, since the commit may have been made; if it was not, upkeep removes them.
-
-    Rows come in order of eventdate. A row that is earlier than the previous one begins another file.
+    If the block ends without `keep`, its files and empty folders are removed. But after Unavailable the files stay,
+    because the commit may have been made; if it was not made, upkeep removes them later. A row that is earlier than the
+    previous row begins another file.
     """
 
     def __init__(self, folder: Folder, table: str, columns: Sequence[Column]) -> None:
@@ -54,7 +54,7 @@ class CommitFiles(AbstractContextManager["CommitFiles"]):
         self.rows = 0
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Write rows, which have all columns of the file and are in order of eventdate."""
+        """Write rows, which must have all columns of the file and be in order of eventdate."""
         days = pc.floor(pc.divide(batch.column("eventdate").cast(pa.int64()).cast(pa.float64(), safe=False), _DAY))
         start = 0
         while start < batch.num_rows:
@@ -84,7 +84,7 @@ class CommitFiles(AbstractContextManager["CommitFiles"]):
         return [add for _, add in self._written]
 
     def keep(self) -> None:
-        """Keep the files, because they belong to the table now."""
+        """Keep the files when the block ends, because they now belong to the table."""
         self._kept = True
 
     def __enter__(self) -> Self:
@@ -108,7 +108,7 @@ class CommitFiles(AbstractContextManager["CommitFiles"]):
 
 
 class _File:
-    """A parquet file of one day, being written to the folder."""
+    """A parquet file of one day, which is being written to the folder."""
 
     def __init__(self, folder: Folder, table: str, column: str, day: int, schema: pa.Schema, load: str) -> None:
         self._day = day
@@ -129,7 +129,7 @@ class _File:
             compression_level=1,
             use_dictionary=[field.name for field in schema if pa.types.is_string(field.type)] + [load],
             column_encoding={schema.names[-1]: "DELTA_BINARY_PACKED"},
-            # The largest number in statistics is never NaN, so DuckDB and others would skip rows with NaN.
+            # The largest number in statistics is never NaN, so DuckDB and other readers would skip rows with NaN.
             write_statistics=[field.name for field in schema if not pa.types.is_floating(field.type)],
         )
         self._pending: list[pa.Table] = []
@@ -185,12 +185,12 @@ class _File:
         }
 
     def abandon(self) -> None:
-        self._out.discards = True  # Arrow writes the end of the file when it is garbage-collected
+        self._out.discards = True  # Arrow writes the end of the file when the object is garbage-collected
         self._sink.abandon()
 
 
 class _Out:
-    """A file object for Arrow, which writes to a sink."""
+    """A file object that Arrow can write to. It passes the bytes to a sink."""
 
     closed = False
     discards = False
@@ -224,7 +224,7 @@ class _Out:
 
 
 def numbered(batches: Iterable[pa.RecordBatch], columns: Sequence[Column], load: int) -> Iterator[pa.RecordBatch]:
-    """Add the hidden columns to the rows of a load: its number, and the number of each row."""
+    """Add the hidden columns to the rows of a load: the number of the load, and the number of each row."""
     schema = file_schema(columns)
     row = 0
     for batch in batches:

@@ -1,8 +1,8 @@
-"""Formats and parses dates in Spark's SQL, by the patterns of the language.
+"""Formats and parses dates in Spark's SQL, by the date patterns of the language.
 
-Spark's own parser is stricter than the embedded engine's (which accepts one digit for two, and blanks around a date),
-so a text is parsed by a regular expression. Spark writes years beyond four digits with a sign, so years are written
-here.
+The embedded engine accepts one digit instead of two, and blanks around a date. Spark's own parser does not, so a text
+is parsed by a regular expression. Spark writes a sign before years of more than four digits, so years are written by
+the code of this module.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BLANK = r"[ \t\n\x0B\f\r]*"
 
 
 def formatted(value: exp.Expr, pattern: DatePattern) -> exp.Expr:
-    """A timestamp as text in a date pattern."""
+    """SQL that writes a timestamp as text in a date pattern."""
 
     def write(time: str) -> str:
         short = _date_format(time, pattern)
@@ -40,7 +40,10 @@ def formatted(value: exp.Expr, pattern: DatePattern) -> exp.Expr:
 
 
 def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
-    """The timestamp of a text, or null if it does not fit the pattern. If a part occurs twice, the last one counts."""
+    """SQL that reads a text in a date pattern as a timestamp; null if the text does not fit the pattern.
+
+    If a part occurs twice in the pattern, its last value counts.
+    """
     parts = [part for part in pattern if isinstance(part, DatePart)]
     groups = {part: index for index, part in enumerate(parts, start=1)}
     pieces = (f"([0-9]{{1,{len(part.value)}}})" if isinstance(part, DatePart) else _written(part) for part in pattern)
@@ -59,7 +62,7 @@ def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
             seconds += f" + try_cast(rpad({digits(DatePart.MILLISECOND)}, 3, '0') AS INT) / 1000"
         date = f"try_make_timestamp({', '.join(map(number, large))}, CAST({seconds} AS DECIMAL(8, 6)))"
         fits = f"{text} RLIKE {regex}"
-        if DatePart.SECOND in groups:  # Spark accepts second 60
+        if DatePart.SECOND in groups:  # Spark accepts the second 60
             fits += f" AND {number(DatePart.SECOND)} < 60"
         return f"CASE WHEN {fits} THEN {date} END"
 
@@ -67,13 +70,16 @@ def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
 
 
 def _date_format(time: str, parts: Iterable[DatePart | str]) -> str:
-    """SQL that formats a time by parts of a date pattern, which are written in the format of Java."""
+    """SQL that formats a time by some parts of a date pattern. The parts are written in the format of Java."""
     java = (part.value if isinstance(part, DatePart) else "'" + part.replace("'", "''") + "'" for part in parts)
     return f"date_format({time}, {_literal(''.join(java))})"
 
 
 def _written(text: str) -> str:
-    """A regular expression for the text between two parts of a pattern. Blanks match any number of blanks."""
+    """Return a regular expression for the text between two parts of a pattern.
+
+    Blanks in it match any number of blanks.
+    """
     pieces = re.split(r"([ \t\n\x0b\f\r]+)", text)
     return "".join(_BLANK if index % 2 else escaped(piece) for index, piece in enumerate(pieces))
 

@@ -1,7 +1,7 @@
-"""Runs plans on Spark, over tables in a shared folder that Spark and this service both reach.
+"""Runs plans on Spark, over tables in a shared folder that both Spark and this service can reach.
 
-A plan becomes a statement that names each file it needs, with the file's columns: Spark need not know the format of the
-tables, and reads exactly the files of the snapshot.
+A plan becomes a statement that names each file it needs, with the columns of the file. So Spark need not know the
+format of the tables, and reads exactly the files of the snapshot.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TYPES: Mapping[Type, str] = {
 
 
 class SparkReader:
-    """Runs plans over the tables of a shared folder; answers of `spilled_rows` or more are written to files."""
+    """Runs plans over the tables of a shared folder. Answers of at least `spilled_rows` rows are written to files."""
 
     dialect = SparkDialect()
 
@@ -89,17 +89,17 @@ class SparkReader:
 
 
 def on_spark(lake: Lake, uri: str, environment: Mapping[str, str]) -> SparkReader:
-    """A reader that runs plans on the Spark server at a URI, with settings from the environment."""
+    """Return a reader that runs plans on the Spark server at a URI, with settings from the environment."""
     return SparkReader(lake, SparkConnection(Server.of(uri, environment)))
 
 
 def _name_of_files() -> str:
-    """A unique name for the files of one statement, because all statements of a session share its names."""
+    """Return a unique name for the files of one statement, because all statements of a session share their names."""
     return f"svcctl_{uuid.uuid4().hex}"
 
 
 def _over_files(plan: Plan, table: Snapshot, loads: Loads | None, matcher: Matcher, files_name: str) -> exp.Select:
-    """The plan's SELECT over the rows of the files that are named `files_name`."""
+    """Return the plan's SELECT over the rows of the files. In the SELECT, `files_name` is the name of these rows."""
     select = plan.select.copy()
     node = next(node for node in select.find_all(exp.Table))
     for regexp in list(select.find_all(exp.RegexpLike, exp.RegexpExtract)):
@@ -123,14 +123,14 @@ def _paths(uri: str, files: Sequence[File], matcher: Matcher) -> list[str]:
 
 
 def _reached(uri: str, matcher: Matcher) -> str:
-    """A URI in the shared folder in the form that the server needs: Spark's own server calls S3 `s3a`."""
+    """Return a URI in the shared folder in the form that the server needs. Spark's own server calls S3 `s3a`."""
     if "://" not in uri:
         return f"file://{uri}"
     return f"s3a{uri.removeprefix('s3')}" if matcher is Matcher.JAVA and uri.startswith("s3://") else uri
 
 
 def _written(session: Session, relation: Any, uri: str) -> Any:
-    """A plan that writes the rows of a relation in order to a folder of Parquet files."""
+    """Return a plan that writes the rows of a relation, in order, to a folder of Parquet files."""
     proto = session.proto
     mode = proto.WriteOperation.SaveMode.SAVE_MODE_ERROR_IF_EXISTS
     operation = proto.WriteOperation(input=relation, source="parquet", path=uri, mode=mode)
@@ -138,7 +138,7 @@ def _written(session: Session, relation: Any, uri: str) -> Any:
 
 
 def _relation(session: Session, statement: str, table: Snapshot, paths: Sequence[str], files_name: str) -> Any:
-    """A statement in which `files_name` is a table with the rows of some files."""
+    """Return a statement in which `files_name` is a table with the rows of some files."""
     proto = session.proto
     fields = [(column.name, TYPES[column.type]) for column in table.columns]
     fields += [(name, "BIGINT") for name in (table.hidden.load, table.hidden.row)]

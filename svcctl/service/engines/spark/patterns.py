@@ -1,9 +1,9 @@
 """Translates the language's regular expressions, which have the syntax of RE2, for Java and for Rust.
 
 Spark's own server matches with Java, Sail with Rust's regex. Most parts of a pattern mean the same in all three. This
-file rewrites the others: classes of ASCII (\\d, \\w, \\s, \\b and [:alpha:]), a dot and a $ at the end of a line, names
-of groups, quotes, octal numbers, and brackets and operators in a class. No capturing group is added. Patterns must be
-valid in RE2.
+module rewrites the other parts: ASCII classes (\\d, \\w, \\s, \\b and [:alpha:]), the meaning of a dot and of $ at the
+end of a line, names of groups, quotes, octal numbers, and brackets and operators inside a class. It adds no capturing
+group. Patterns must be valid in RE2.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _EDGES = {
     (Matcher.RUST, "B"): r"(?-u:\B)",
 }
 _FLAGS = {Matcher.JAVA: "(?d)", Matcher.RUST: ""}
-"""The flags before each pattern: (?d) makes only \\n end a line in Java."""
+"""The flags before each pattern. (?d) has the effect that in Java only \\n ends a line."""
 _TOKEN = re.compile(
     r"""\\Q(?P<quoted>.*?)(?:\\E|\Z)
     | \\(?P<octal>[1-7][0-7]{1,2}|0[0-7]{0,2})
@@ -64,13 +64,16 @@ _TOKEN = re.compile(
 
 @lru_cache(maxsize=1024)
 def pattern_for(pattern: str, matcher: Matcher) -> str:
-    """The pattern in the syntax of the matcher."""
+    """Return the pattern in the syntax of the matcher."""
     return _FLAGS[matcher] + "".join(_pieces(pattern, matcher))
 
 
 @lru_cache(maxsize=1024)
 def body_of_group(pattern: str, group: int) -> str | None:
-    """The pattern inside a capturing group; all of it for group 0, None if there is no such group."""
+    """Return the pattern inside a capturing group.
+
+    Return the whole pattern for group 0, and None if there is no such group.
+    """
     if group == 0:
         return pattern
     tokens = list(_TOKEN.finditer(pattern))
@@ -97,7 +100,7 @@ def body_of_group(pattern: str, group: int) -> str | None:
 def _pieces(pattern: str, matcher: Matcher) -> Iterator[str]:
     tokens = list(_TOKEN.finditer(pattern))
     lines: list[bool] = [False]
-    """For each open group, whether ^ and $ match at lines in it."""
+    """For each open group, whether ^ and $ in it match at the beginning and end of each line."""
     index = 0
     while index < len(tokens):
         token = tokens[index]
@@ -108,7 +111,7 @@ def _pieces(pattern: str, matcher: Matcher) -> Iterator[str]:
             yield text
         elif kind == "name":
             lines.append(lines[-1])
-            yield "("  # a name is not needed, and may have a _, which Java refuses
+            yield "("  # the name is not needed, and Java refuses a name with a _
         elif text == "(":
             lines.append(lines[-1])
             yield text
@@ -126,14 +129,14 @@ def _pieces(pattern: str, matcher: Matcher) -> Iterator[str]:
             yield f"\\{text}"
         elif kind == "escape":
             yield _escape(token, matcher)
-        elif kind == "posix":  # outside of a class, [:alpha:] is a class of these characters
+        elif kind == "posix":  # outside of a class, [:alpha:] means a class of the characters between its brackets
             yield f"[{''.join(map(_point, text[1:-1]))}]"
         else:
             yield _translated(token, matcher)
 
 
 def _escape(token: re.Match[str], matcher: Matcher) -> str:
-    """A backslash and a character outside of a class, translated."""
+    """Translate an escape (a backslash and a character) outside of a class."""
     escape = token["escape"]
     if escape in "bB":
         return _EDGES[matcher, escape]
@@ -153,13 +156,16 @@ def _flags(flags: str, close: str, matcher: Matcher, lines: list[bool]) -> str:
         lines.append(here)
     else:
         lines[-1] = here
-    if matcher is Matcher.JAVA:  # its flag i ignores only the case of ASCII letters
+    if matcher is Matcher.JAVA:  # the flag i of Java ignores only the case of ASCII letters
         on, off = on.replace("i", "iu"), off.replace("i", "iu")
     return f"(?{on}{'-' if off else ''}{off}{close}"
 
 
 def _class(tokens: list[re.Match[str]], index: int, matcher: Matcher) -> tuple[int, str]:
-    """Translate the class that begins before the token `index`. Returns the index after the class, and its text."""
+    """Translate the class that begins before the token `index`.
+
+    Returns the index of the token after the class, and its text.
+    """
     parts: list[str] = []
     negated = tokens[index][0] == "^"
     index += negated
@@ -184,7 +190,10 @@ def _class(tokens: list[re.Match[str]], index: int, matcher: Matcher) -> tuple[i
 
 
 def _named(token: re.Match[str]) -> str | None:
-    """The characters of a class of ASCII inside another class, or the class of all other characters; else None."""
+    """Return the text for an ASCII class, such as \\d, inside another class; None for any other token.
+
+    For a negated class, such as \\D, this is a class of all other characters.
+    """
     if token.lastgroup == "posix":
         name = token[0][2:-2]
         return f"[^{_POSIX[name[1:]]}]" if name.startswith("^") else _POSIX[name]
@@ -194,7 +203,7 @@ def _named(token: re.Match[str]) -> str | None:
 
 
 def _translated(token: re.Match[str], matcher: Matcher) -> str:
-    """A token that means the same inside and outside of a class, translated."""
+    """Translate a token that means the same inside and outside of a class."""
     match token.lastgroup:
         case "quoted":
             return "".join(map(_point, token["quoted"]))
@@ -213,7 +222,10 @@ def _translated(token: re.Match[str], matcher: Matcher) -> str:
 
 
 def _property(text: str, matcher: Matcher) -> str:
-    """A Unicode class. Java has another prefix for scripts, and only RE2 has a negation inside the braces."""
+    """Translate a Unicode class.
+
+    Java has another prefix for scripts, and only RE2 allows a negation inside the braces.
+    """
     kind, name = text[0], text[1:].strip("{}")
     if name.startswith("^"):
         kind, name = ("P" if kind == "p" else "p"), name[1:]

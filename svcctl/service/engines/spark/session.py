@@ -1,8 +1,9 @@
 """The connection to a server that speaks Spark Connect: its session, TLS and token, and its errors as errors of svcctl.
 
-A session belongs to a process of the server, which may forget it when it is idle. When it is gone, the next statement
-begins a new session, so that a restarted server is used at once. Spark's own client would wait minutes for a server
-that is gone, and cannot be interrupted, so its messages are sent from here. Nothing here logs or prints the token.
+A session belongs to a process of the server, and the server may forget an idle session. If the session is gone, the
+next statement begins a new one, so that a restarted server is used at once. The messages are sent by this module,
+because Spark's own client waits minutes for a server that is gone, and cannot be interrupted. Nothing here logs or
+prints the token.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ from svcctl.service.settings import SPARK_CA_BUNDLE, SPARK_TOKEN
 
 PORT = 15002
 REACHED_SECONDS = 3.0
-"""How long to wait for a server that does not answer: it may be restarting."""
+"""The time to wait for a server that does not answer, in seconds: it may be restarting."""
 REASON_SECONDS = 0.2
-"""How long to wait for the reason why a server does not answer."""
+"""The time to wait for the reason why a server does not answer, in seconds."""
 REQUEST_SECONDS = 30.0
-"""How long a server may take to begin or end a session, or to receive an interrupt."""
+"""The maximum time, in seconds, for a server to begin or end a session, or to receive an interrupt."""
 MESSAGE_BYTES = 128 << 20
 _TIME_ZONE = "spark.sql.session.timeZone"
 _SESSION_SETTINGS = {
     _TIME_ZONE: "UTC",
     "spark.sql.ansi.enabled": "true",
-    # Adaptive execution runs a stage to its end if it begins while its operation is interrupted.
+    # Adaptive execution finishes a stage that begins while its operation is interrupted.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -51,26 +52,26 @@ _WHY = {
     "Failed parsing HTTP/2": ": the server there does not speak Spark Connect, or requires TLS",
     "WRONG_VERSION_NUMBER": ": the server there does not speak TLS, which a token or SVCCTL_SPARK_CA_BUNDLE requires",
 }
-"""The reason why a server does not answer, by a part of the message of gRPC."""
+"""The reason why a server does not answer, by a part of gRPC's message."""
 _REFUSED = ("UNAUTHENTICATED", "PERMISSION_DENIED", "UNIMPLEMENTED")
 _BROKEN = re.compile(r"Stream removed|Received (?:RST_STREAM|GOAWAY)|Socket closed|Connection reset")
-"""The message of gRPC when a proxy in front of the server ends a call."""
+"""Matches the message of gRPC when a proxy in front of the server ends a call."""
 _CERTIFICATE = re.compile("CERTIFICATE_VERIFY_FAILED|Peer name .* is not in peer certificate")
 _LOST_SESSION = re.compile(r"SESSION_(?:CHANGED|CLOSED|NOT_FOUND)|INVALID_HANDLE|session [\w-]+ is not running")
-"""The messages of Spark and of Sail when a server does not have a session any more."""
+"""Matches the messages of Spark and of Sail when the server no longer has a session."""
 _HINT = "check SVCCTL_SPARK_TOKEN and SVCCTL_SPARK_CA_BUNDLE, which the service reads when it starts"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class SessionLost(Unavailable):
-    """The server does not have the session any more, and has not begun the statement."""
+    """The server no longer has the session, and has not begun the statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server at sc://HOST:PORT. With a token or certificate authorities, the connection uses TLS.
+    """A server at sc://HOST:PORT. With a token or with certificate authorities, the connection uses TLS.
 
-    A server on this machine gets a token without TLS, unless there are authorities.
+    For a server on this machine, a token alone does not turn on TLS.
     """
 
     uri: str
@@ -89,7 +90,7 @@ class Server:
 
     @classmethod
     def of(cls, uri: str, environment: Mapping[str, str]) -> Server:
-        """The server of a URI, with the token and the authorities from the environment."""
+        """Return the server at a URI, with the token and the certificate authorities from the environment."""
         bundle = SPARK_CA_BUNDLE.read(environment)
         return cls(uri, SPARK_TOKEN.read(environment), None if bundle is None else Path(bundle))
 
@@ -105,7 +106,7 @@ class Server:
         return self.ca_bundle is not None or (self.token is not None and not here)
 
     def authorities(self) -> bytes | None:
-        """The trusted certificates, or None for those of the system. Raises UsageError when they cannot be read."""
+        """The trusted certificates; None for the system's own. Raises UsageError when they cannot be read."""
         try:
             return self.ca_bundle.read_bytes() if self.ca_bundle else None
         except OSError as error:
@@ -115,7 +116,7 @@ class Server:
 
 
 class Session:
-    """A session on a server. `matcher` is the kind of regular expressions that the server has."""
+    """A session on a server. `matcher` is the kind of regular expressions that the server uses."""
 
     def __init__(self, channel: Any, token: str | None) -> None:
         from pyspark.sql.connect import proto
@@ -134,24 +135,30 @@ class Session:
         self.matcher = self._find_matcher()
 
     def start(self, plan: Any, tag: str) -> Any:
-        """Start a plan. Returns a call of gRPC, which any thread may read or cancel."""
+        """Start a plan. Returns a gRPC call, which any thread may read or cancel."""
         request = self.proto.ExecutePlanRequest(
             **self._who, client_observed_server_side_session_id=self._server_side, plan=plan, tags=[tag]
         )
         return self._stub.ExecutePlan(request, metadata=self._metadata)
 
     def is_of(self, response: Any) -> bool:
-        """Whether a response comes from this session. A session of another process would not have our settings."""
+        """Whether a response comes from this session.
+
+        A session of another server process would not have our settings.
+        """
         return self._server_side in (None, response.server_side_session_id)
 
     def check(self) -> None:
-        """Raise the error of gRPC if the server does not have this session any more."""
+        """Raise gRPC's error if the server no longer has this session."""
         operation = self.proto.ConfigRequest.Operation(get=self.proto.ConfigRequest.Get(keys=[_TIME_ZONE]))
         request = self.proto.ConfigRequest(**self._who, operation=operation)
         self._stub.Config(request, metadata=self._metadata, timeout=REQUEST_SECONDS)
 
     def interrupt(self, tag: str) -> None:
-        """Stop the work of a plan on the server. Errors are ignored: a server that does not answer does no work."""
+        """Stop the work of a plan on the server.
+
+        Errors are ignored, because a server that does not answer does no work.
+        """
         import grpc
 
         kind = self.proto.InterruptRequest.InterruptType.INTERRUPT_TYPE_TAG
@@ -168,7 +175,7 @@ class Session:
             )
 
     def _find_matcher(self) -> Matcher:
-        """The kind of regular expressions of the server, found by a pattern that only Java accepts."""
+        """Return the kind of regular expressions that the server uses. A pattern that only Java accepts shows it."""
         import grpc
 
         query = "SELECT 'a' RLIKE '(?=a)' AS java"
@@ -184,7 +191,7 @@ class Session:
 
 
 class SparkConnection:
-    """The current session on a server, which begins when it is first needed."""
+    """The current session on a server. The session begins when it is first needed."""
 
     def __init__(self, server: Server) -> None:
         extras.need("spark", "queries on Spark")
@@ -195,9 +202,10 @@ class SparkConnection:
         self._channel: Any = None
 
     def session(self, *, answers: bool = False) -> Session:
-        """The current session. Raises Unavailable when the server does not answer, ServiceError when it refuses access.
+        """Return the current session.
 
-        With `answers` the server is known to answer, so nothing waits for it.
+        If it is known that the server answers, `answers` avoids waiting for it. Raises Unavailable when the server does
+        not answer, and ServiceError when it refuses access.
         """
         with self._lock:
             if self._session is None:
@@ -243,7 +251,10 @@ class SparkConnection:
         return self._channel
 
     def _reached(self) -> Any:
-        """A channel to the server. Raises Unavailable when it does not answer, ServiceError when it is not trusted."""
+        """Return a channel to the server.
+
+        Raises Unavailable when the server does not answer, and ServiceError when it is not trusted.
+        """
         import grpc
 
         channel = self._open()
@@ -257,7 +268,10 @@ class SparkConnection:
 
     @contextmanager
     def translated(self, session: Session | None) -> Iterator[None]:
-        """Raise errors of the server as a ServiceError of one line, or as Unavailable if it may answer later."""
+        """Raise errors of the server as ServiceError, or as Unavailable if the server may answer later.
+
+        The message has one line.
+        """
         import grpc
         import pyarrow as pa
 
@@ -267,13 +281,13 @@ class SparkConnection:
             raise self._error(error, session) from None
 
     def ended(self, session: Session | None, message: str = "") -> Unavailable:
-        """The error for a server that is gone or was restarted; `message` is the message of gRPC."""
+        """Return the error for a server that is gone or was restarted. `message` is gRPC's message."""
         self.forget(session)
         why = next((why for pattern, why in _WHY.items() if pattern in message), ", or has ended")
         return Unavailable(f"Spark at {self._server.address} does not answer{why}")
 
     def _error(self, error: Exception, session: Session | None) -> SvcctlError:
-        if isinstance(error, OSError):  # from the files of a large answer
+        if isinstance(error, OSError):  # an error in the files of a large answer
             reason = error.strerror or str(error).partition("\n")[0]
             return Unavailable(f"the answer cannot pass through the shared folder: {reason}")
         code, text = status(error), str(getattr(error, "details", lambda: error)())
@@ -292,7 +306,7 @@ class SparkConnection:
 
 
 def status(error: Exception) -> str | None:
-    """The name of an error's status in gRPC, or None for other errors."""
+    """Return the name of an error's gRPC status; None for an error that is not of gRPC."""
     code = getattr(error, "code", None)
     return None if code is None else str(code().name)
 
@@ -300,7 +314,7 @@ def status(error: Exception) -> str | None:
 def _import_messages() -> None:
     """Import the messages of Spark's client without its warnings about packages that nothing here uses.
 
-    Spark's client mistakes a program without a file, such as a worker of pytest, for its own tests and ends it.
+    Spark's client mistakes a program without a file, such as a worker of pytest, for one of its own tools and ends it.
     """
     main = sys.modules["__main__"]
     nameless = not hasattr(main, "__file__")

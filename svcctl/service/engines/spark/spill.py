@@ -1,8 +1,10 @@
-"""Large answers of Spark: the server writes them to Parquet files next to the tables, and this service reads these.
+"""Large answers of Spark: the server writes them to Parquet files next to the tables, and this service reads the files.
 
-A server of Spark Connect holds in memory what its client has not read yet, and fails with large answers. Files have no
-such limit. The files of an answer are removed when it ends. Files of a killed process are removed by any other process:
-each process with files here writes a growing number, and a process is dead when its number has not changed for a while.
+A server of Spark Connect holds in memory the part of an answer that its client has not read yet, so it fails with large
+answers. Files have no such limit. The files of an answer are removed when the answer ends.
+
+Any process removes the files of killed processes. Each process that has files here writes a growing number; if the
+number has not changed for a while, the process is dead.
 """
 
 from __future__ import annotations
@@ -31,29 +33,38 @@ ALIVE = "alive"
 BEAT_SECONDS = 10.0
 DEAD_SECONDS = 60.0
 ROWS = 1_000_000
-"""Answers of this many rows, or of fewer large rows, are written to files. The estimate is the rows that are read."""
+"""Answers of this many rows, or of fewer large rows, are written to files.
+
+The number of rows in an answer is estimated by the number of rows that are read.
+"""
 BUFFER_BYTES = 1 << 20
 Place = tuple[Any, ...]
-"""The values that a row is ordered by, after a 0. All rows of an answer without an order have the place (0,)."""
+"""The values by which a row is ordered, after a 0. In an answer without an order, every row has the place (0,)."""
 
 _log = logging.getLogger("svcctl.service")
 
 
 def is_large(select: exp.Select, rows: int, least: int) -> bool:
-    """Whether a plan over `rows` rows may return all of them, and they are at least `least`."""
+    """Whether a plan reads at least `least` rows and may return all of them.
+
+    `rows` is the number of rows that it reads.
+    """
     return rows >= least and select.find(exp.AggFunc, exp.Group, exp.Limit) is None
 
 
 @dataclass(slots=True)
 class _Other:
-    """Another process with files: the last number that it wrote, and when that was first seen."""
+    """Another process that has files: the last number that it wrote, and the time when this number was first seen."""
 
     number: bytes
     since: float
 
 
 class Spills:
-    """The folder of this process's large answers, with a thread that shows it is alive and removes dead folders."""
+    """The folder of this process's large answers.
+
+    A thread shows that the process is alive, and removes dead folders.
+    """
 
     def __init__(self, lake: Lake, *, beat_seconds: float = BEAT_SECONDS, dead_seconds: float = DEAD_SECONDS) -> None:
         self.uri = lake.folder.table_uri(FOLDER)
@@ -80,7 +91,7 @@ class Spills:
             self._remove(self._own)
 
     def begin(self) -> str:
-        """A new name, below `uri`, for the files of an answer."""
+        """Return a new name, below `uri`, for the files of an answer."""
         with self._guard:
             if not self._beats:
                 self._beat()
@@ -93,7 +104,7 @@ class Spills:
                 self._left.add(name)
 
     def read(self, name: str, keys: int, rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of an answer in order, without the last `keys` columns, which are the keys of the order."""
+        """Yield the rows of an answer in order, without the last `keys` columns, which are the sort keys."""
         infos = self._files.get_file_info(FileSelector(name, recursive=True, allow_not_found=True))
         parts = [_Part(self._files, info.path, keys, rows) for info in infos if info.path.endswith(".parquet")]
         yield from merged([part for part in parts if part.first])
@@ -114,7 +125,7 @@ class Spills:
                 return
 
     def _beat(self) -> None:
-        self._folder.require()  # otherwise the folder of a disk that is not mounted would be made
+        self._folder.require()  # otherwise this would make the folder of a disk that is not mounted
         self._beats += 1
         self._files.create_dir(self._own)
         with self._files.open_output_stream(f"{self._own}/{ALIVE}") as out:
@@ -140,7 +151,7 @@ class Spills:
                 self._remove(name)
 
     def _remove(self, name: str) -> bool:
-        """Remove a folder. Returns whether it is gone."""
+        """Remove a folder. Returns True if it is gone."""
         with suppress(OSError):
             self._files.delete_dir(name)
         try:
@@ -150,7 +161,7 @@ class Spills:
 
 
 class _Part:
-    """A file of an answer, whose rows are ordered by the last `keys` columns."""
+    """A file of an answer. Its rows are ordered by its last `keys` columns."""
 
     def __init__(self, files: FileSystem, path: str, keys: int, rows: int) -> None:
         self._files = files
@@ -163,10 +174,13 @@ class _Part:
             self._rows = max(1, min(rows, BYTES_PER_BATCH * file.metadata.num_rows // max(1, size)))
             first_row = next(file.iter_batches(1), None)
         self.first: Place = () if first_row is None else (0, *self._place(first_row, 0))
-        """The place of the next row in the answer; empty at the end of the file."""
+        """The place of the next row of the answer in this file; empty at the end of the file."""
 
     def until(self, place: Place) -> Iterator[pa.RecordBatch]:
-        """The next rows up to a place, or all for an empty place. Afterwards `first` is the place of the next row."""
+        """Yield the next rows up to a place, or all rows for an empty place.
+
+        Then `first` is the place of the next row.
+        """
         while self.first and (not place or self.first <= place):
             batch = self._batch or self._next()
             assert batch is not None
@@ -183,7 +197,7 @@ class _Part:
         return next(self._batches, None)
 
     def _open(self) -> pq.ParquetFile:
-        # no pre-buffering: a file may be larger than the memory
+        # no pre-buffering, because a file may be larger than the memory
         return pq.ParquetFile(self._files.open_input_file(self._path), buffer_size=BUFFER_BYTES, pre_buffer=False)
 
     def _place(self, batch: pa.RecordBatch, row: int) -> Place:
@@ -192,7 +206,10 @@ class _Part:
 
 
 def merged(parts: Sequence[_Part]) -> Iterator[pa.RecordBatch]:
-    """Merge the rows of all files in order. Servers distribute rows among files, or fill one file after another."""
+    """Merge the rows of all files in order.
+
+    Servers either distribute rows among files or fill one file after another.
+    """
     waiting = [(part.first, index) for index, part in enumerate(parts)]
     heapify(waiting)
     while waiting:

@@ -1,7 +1,7 @@
 """Spark's SQL as sqlglot writes it, with corrections where Spark differs from the language.
 
-The rules are those of the embedded engine: aggregates skip nulls, halves are rounded away from zero in binary,
-percentiles are interpolated linearly, with the operations in the same order, and zeros keep their sign.
+The rules are those of the embedded engine. Aggregates skip nulls. Halves are rounded away from zero, in binary.
+Percentiles are interpolated linearly, with the operations in the same order. Zeros keep their sign.
 """
 
 from __future__ import annotations
@@ -14,21 +14,24 @@ from sqlglot.generator import Generator
 from sqlglot.generators.spark import SparkGenerator
 
 MAX_ROWS = 2**31 - 1
-"""The largest limit and offset that Spark accepts."""
+"""The maximum limit and offset that Spark accepts."""
 _ALL_WHOLE = "9007199254740992D"
-"""2^53: from here on every float8 is whole, and a cast to Spark's int8 may soon overflow."""
+"""2^53. Every float8 from this number on is whole, and not much larger numbers overflow in a cast to Spark's int8."""
 _SPLIT = "134217729D"
-"""2^27 + 1, which splits a float8 into halves whose products are exact."""
+"""2^27 + 1. This factor splits a float8 into halves whose products are exact."""
 REPEATED = 80
-"""SQL of up to this many characters is repeated. Longer SQL is bound by a lambda, which Spark does not compile."""
+"""The maximum length, in characters, of SQL that is repeated.
+
+A lambda binds longer SQL; Spark does not compile lambdas.
+"""
 MAX_DEPTH = 12
-"""How deep bound values may be nested: with more, servers take too long."""
+"""The maximum nesting depth of bound values. With deeper nesting, servers take too long."""
 Body = Callable[[str], str]
 Write = Callable[[Generator, exp.Expr], str]
 
 
 class Bound(exp.Expression):
-    """SQL that `body` writes from the SQL of the value `this`, which it may need several times."""
+    """SQL that `body` writes from the SQL of the value `this`. It may contain the value several times."""
 
     arg_types = {"this": True, "body": True}  # noqa: RUF012
 
@@ -44,19 +47,22 @@ class WideSum(exp.Expression, exp.AggFunc):
 
 
 def _text(template: str) -> Write:
-    """Write SQL from a template, with the node's `this` as {0} and its `expression` as {1}."""
+    """Write SQL from a template: {0} is the node's `this`, and {1} is the node's `expression`."""
     return lambda generator, node: template.format(generator.sql(node, "this"), generator.sql(node, "expression"))
 
 
 def _wide_sum(generator: Generator, node: exp.Expr) -> str:
-    """Sum the upper and lower halves of the numbers, which is faster than summing decimals."""
+    """Sum the upper and lower halves of the numbers separately, which is faster than summing decimals."""
     value = f"CAST({generator.sql(node, 'this')} AS BIGINT)"
     high = f"CAST(try_sum(shiftright({value}, 32)) AS DECIMAL(38, 0)) * 4294967296"
     return f"({high} + try_sum({value} & 4294967295))"
 
 
 def _whole(name: str, zero: str) -> Callable[[exp.Expr], Body]:
-    """SQL for floor or ceil of a float8. Spark's own return an int8, without large numbers and the sign of zero."""
+    """SQL for floor or ceil of a float8.
+
+    Spark's own functions return an int8, so they cannot return large numbers or the sign of zero.
+    """
     return lambda _: (
         lambda x: (
             f"CASE WHEN {zero.format(x)} THEN {x} * 0D "
@@ -66,7 +72,7 @@ def _whole(name: str, zero: str) -> Callable[[exp.Expr], Body]:
 
 
 def _round(node: exp.Expr) -> Body:
-    """SQL that rounds the scaled value. The function of Spark would round the decimal text of a value."""
+    """SQL that rounds the scaled value of a float8. Spark's own function would round the decimal text of the value."""
     scale = f"1e{int(node.args['decimals'].this)}D"
     return lambda x: (
         f"CASE WHEN {x} * {scale} <= 0D AND {x} * {scale} > -0.5D THEN {x} * 0D "
@@ -80,15 +86,16 @@ BODIES: Mapping[type[exp.Expr], Callable[[exp.Expr], Body]] = {
     exp.Floor: _whole("floor", "{0} >= 0D AND {0} < 1D"),
     exp.Round: _round,
 }
-"""The expressions whose SQL has a value several times."""
+"""For some expressions, the function that writes their SQL. The SQL contains a value several times."""
 
 
 def _percentile(generator: Generator, node: exp.Expr) -> str:
-    """A percentile: a sorted value, or the interpolation between two, computed as the embedded engine does.
+    """SQL for a percentile: one of the sorted values, or an interpolation between two of them.
 
-    That is low * (1 - d) + high * d, in which the first product is not rounded (fused). Here the rounding error `e` of
-    the product is computed by T. J. Dekker's method, from the halves of both factors, and added with the error of the
-    sum. Where a half is infinite, the error counts as zero.
+    The result is the same as in the embedded engine. The interpolation is low * (1 - d) + high * d. In the embedded
+    engine, the first product is not rounded (fused). So this SQL adds two errors to the sum: the rounding error `e` of
+    the first product, computed by T. J. Dekker's method from the halves of both factors, and the error of the sum. If a
+    half is infinite, the errors count as zero.
     """
     place = f"((size(a) - 1) * {generator.sql(node, 'expression') or '0.5'}D)"
     low, high = (f"get(a, CAST({way}({place}) AS INT))" for way in ("floor", "ceil"))
@@ -126,7 +133,10 @@ def _joined(generator: Generator, node: exp.Expr) -> str:
 
 
 def _split(generator: Generator, node: exp.Expr) -> str:
-    """SQL for a part of a text by its index. Separators are regular expressions; servers differ about empty ones."""
+    """SQL for one part of a text, by its index. Separators become regular expressions.
+
+    An empty separator is treated separately, because servers differ.
+    """
     split, [index] = node.this, node.expressions
     text, by = generator.sql(split, "this"), split.expression.this
     if not by:
@@ -135,12 +145,15 @@ def _split(generator: Generator, node: exp.Expr) -> str:
 
 
 def escaped(text: str) -> str:
-    """A regular expression for a text, in Java and Rust."""
+    """Return a regular expression that matches a text, in Java and in Rust."""
     return "".join(char if char.isalnum() or not char.isascii() else f"\\x{ord(char):02X}" for char in text)
 
 
 def _balanced(word: str) -> Write:
-    """Write a chain of conditions as a balanced tree: a long chain can crash servers, which parse it by recursion."""
+    """Write a chain of conditions as a balanced tree.
+
+    A long chain can crash servers, because they parse it by recursion.
+    """
 
     def write(generator: Generator, node: exp.Expr) -> str:
         conditions = [generator.sql(condition) for condition in node.flatten(unnest=False)]
@@ -183,7 +196,7 @@ def _rows(word: str) -> Write:
 
 
 class SparkSql(Spark):
-    """Spark's SQL. Regular expressions must have been translated by `patterns.py` before."""
+    """Spark's SQL. Regular expressions must already be translated by `patterns.py`."""
 
     class Generator(SparkGenerator):
         TRANSFORMS = {  # noqa: RUF012
@@ -207,9 +220,9 @@ class SparkSql(Spark):
             exp.Replace: lambda generator, node: (
                 f"replace({', '.join(generator.sql(node, key) for key in ('this', 'expression', 'replacement'))})"
             ),
-            # a Trunc is always cast to a whole number, and Apache Spark casts 2^63 to the largest int8
+            # the result of Trunc is always cast to a whole number, and Apache Spark casts 2^63 to the largest int8
             exp.Trunc: _text("nullif({0}, 9223372036854775808D)"),
-            # sqlglot would write CAST where it expects that a value always fits
+            # sqlglot would write CAST where it expects that the value always fits
             exp.TryCast: lambda generator, node: (
                 f"try_cast({generator.sql(node, 'this')} AS {generator.sql(node, 'to')})"
             ),

@@ -16,13 +16,16 @@ from svcctl.service.engines import by_bytes
 from svcctl.service.engines.spark.session import Session, SessionLost, SparkConnection
 
 KEEP_SECONDS = 60.0
-"""How often the session is used while an answer is read: an answer alone does not keep Sail from ending it."""
+"""The interval, in seconds, at which the session is used while an answer is read.
+
+Reading an answer alone does not stop Sail from ending the session.
+"""
 
 
 class SparkStream:
-    """A Stream of the rows of a plan of Spark Connect; closing it stops the work on the server.
+    """A Stream of the rows of a plan of Spark Connect. Closing it stops the work on the server.
 
-    The answer is complete only if the server ends it without an error, and each batch has its stated number of rows.
+    An answer is complete only if the server ends it without an error, and each batch has its stated number of rows.
     """
 
     def __init__(
@@ -34,7 +37,7 @@ class SparkStream:
         rows: int,
         written: Callable[[], Iterator[pa.RecordBatch]] | None = None,
     ) -> None:
-        """For a plan that writes its rows to files, `written` reads them."""
+        """If the plan writes its rows to files, `written` reads these files."""
         self._written = written
         self._connection = connection
         self._session = session
@@ -67,7 +70,7 @@ class SparkStream:
             raise (self._stopped or error) from None
 
     def _executed(self) -> Iterator[pa.RecordBatch]:
-        """Start the plan in the current session and read its answer."""
+        """Start the plan in the current session, and read the answer of the server."""
         with self._connection.translated(self._session):
             with self._starting:
                 self._check()
@@ -83,7 +86,7 @@ class SparkStream:
                     raise self._connection.ended(self._session)
                 if response.HasField("arrow_batch"):
                     yield from self._batches(response.arrow_batch)
-            # Sail ends an answer as if it were whole when it ends the session
+            # when Sail ends a session, it ends the answer as if it were complete
             self._answered = True
             self._session.check()
 
@@ -122,7 +125,10 @@ class SparkStream:
         self._stop()
 
     def _stop(self) -> None:
-        """Cancel the call, which wakes the thread that reads, and interrupt the work on the server by its tag."""
+        """Cancel the call, which wakes the reading thread.
+
+        Then interrupt the work on the server by the tag of the plan.
+        """
         with self._starting:
             call = self._call
         if call is not None:

@@ -1,6 +1,7 @@
-"""SQL that splits the lines of access logs. Usual lines are split at quotes and blanks, others by a pattern.
+"""SQL that splits the lines of access logs. Usual lines are split at quotes and blanks, all other lines by a pattern.
 
-A usual line has no backslash, and nothing in brackets but its time. Splitting it gives the groups of the pattern.
+A usual line has no backslash, and no brackets except those around its time. Splitting it gives the same parts as the
+groups of the pattern.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ _STEPS = (
     "string_split(parts[1], '[') AS head, string_split(parts[3], ' ') AS numbers",
     "string_split(head[1], ' ') AS peer, string_split(head[2], '] ') AS clock",
 )
-"""The steps of a split: at quotes, then the parts before and after the request at brackets and blanks."""
+"""The steps of a split. First, a line is split at quotes.
+
+Then the parts before and after the request are split at brackets and blanks.
+"""
 _USUAL = " AND ".join(
     (
         *(f"NOT contains(line, chr({code}))" for code in _BACKSLASH_TAB_FEED_RETURN),
@@ -31,7 +35,7 @@ _USUAL = " AND ".join(
         ),
     )
 )
-"""The condition of a usual line. Its numbers must be written as DuckDB writes them."""
+"""The condition of a usual line. Its numbers must have the form in which DuckDB writes them."""
 _SPLIT = {
     "server": "''",
     "host": "peer[1]",
@@ -47,7 +51,10 @@ _SPLIT = {
 
 
 def hits(pattern: str) -> str:
-    """The number and text of `lines`, and `hit` with the groups of the pattern, which are empty without a match."""
+    """SQL for the number and text of `lines`, and the column `hit` with the groups of the pattern.
+
+    The groups are empty for a line that does not match.
+    """
     table = "lines"
     for step in _STEPS:
         table = f"(SELECT *, {step} FROM {table})"
@@ -57,7 +64,7 @@ def hits(pattern: str) -> str:
 
 
 def with_request(table: str) -> str:
-    """A table of hits with their `request`, whose protocol may be missing."""
+    """SQL for a table of hits with the parts of their `request`. The protocol of a request may be missing."""
     words = "len(words) = 3 AND words[1] <> '' AND words[3] LIKE 'HTTP/_%'"
     plain = " AND ".join(f"NOT contains(hit.request, chr({code}))" for code in _BACKSLASH_TAB_FEED_RETURN[1:])
     split = "{'method': words[1], 'uri': words[2], 'protocol': words[3]}"

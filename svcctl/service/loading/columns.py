@@ -1,7 +1,8 @@
 """The columns of a file: their names, their types, and the SQL that reads them, for each kind of file.
 
-Text is selected from the table `lines`, which has the number and text of each line or, for csv, its cells. Types of
-csv, logfmt and JSON are found from the head. If a later row does not fit them, the whole file decides.
+SQL selects text from the table `lines`, which has the number and text of each line; for csv, it has the number and the
+cells of each row. The head of a file decides the types of csv, logfmt and JSON. If a later row does not fit these
+types, the whole file decides them.
 """
 
 from __future__ import annotations
@@ -35,16 +36,17 @@ from svcctl.service.loading.times import in_utc, yearless
 from svcctl.service.loading.values import NUMBER_LIKE, ODD, WAYS, is_nested, nothing
 
 MAX_STRUCTURES = 100_000
-"""The most different sets of members that the objects of a file may have."""
+"""The maximum number of different structures that the objects of a file may have."""
 _PEER = r"^(?:\[([0-9A-Fa-f:.]+)\]|(\d+\.\d+\.\d+\.\d+))(?::\d+)?$"
-"""An address with a port, in brackets, or both, as some servers write it."""
+"""Matches an address that has a port, is in brackets, or both, as some servers write it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The rules for columns, before a file is read: objects, texts that mean null, the zone of times.
+    """The rules for the columns of a file, which are known before it is read.
 
-    `rows` gives the rows of a query over the table `lines`, which is the head or the whole file.
+    They are the rules for objects, the texts that mean null, and the zone of times. `rows` returns the rows of a query
+    over the table `lines`, which has the head or the whole file.
     """
 
     flattening: Flattening
@@ -54,7 +56,7 @@ class Wanted:
 
     @property
     def types(self) -> Mapping[str, Type]:
-        """The named types of columns."""
+        """The types of columns that are named."""
         return self.flattening.types
 
 
@@ -62,11 +64,11 @@ class Wanted:
 class Columns:
     """The columns of a file as SQL over `table`, with their types in DuckDB.
 
-    `line` is the number of a row, and `text` is the entry. `marks` are conditions for rows that were changed, each for
-    a column or, under "", for the row. `blank` are the columns without a value. `misfit` is not null in a row that the
-    types do not fit; in JSON it is the structure of a row whose structure was not seen before, and `members` has the
-    types of members. `flat` has the objects that became columns. With `is_dated` the kind of file defines how times are
-    written.
+    `line` is the number of a row, and `text` is the entry. `marks` has the conditions for rows in which values were
+    changed; each condition belongs to a column, or to the whole row under the name "". `blank` are the columns without
+    values. `misfit` is not null in a row that does not fit the types. In JSON, `misfit` is the structure of a row if it
+    was not seen before, and `members` has the types of members. `flat` has the objects that became columns. `is_dated`
+    means that the kind of file defines the form of its times.
     """
 
     table: str
@@ -82,12 +84,12 @@ class Columns:
     is_dated: bool = False
 
     def fits(self, structure: str) -> bool:
-        """Whether a row of JSON with another structure has the same columns with the same types."""
+        """Whether rows of JSON with another structure have the same columns with the same types."""
         return self.flat is not None and structure != "" and self.flat.fits(json.loads(structure), self.members)
 
     @property
     def paths(self) -> Mapping[str, Sequence[str]]:
-        """The path of members to each column; for most kinds of file just the name of the column."""
+        """The path of members to each column. For most kinds of file, it is just the column's name."""
         inside = {leaf.name: leaf.path for leaf in self.flat.leaves} if self.flat else {}
         return {name: inside.get(name, (name,)) for name in self.types}
 
@@ -99,14 +101,20 @@ def _csv(file: KnownFile, rules: Wanted) -> Columns:
 
 
 def _fields(file: KnownFile, rules: Wanted) -> Columns:
-    """The columns of a file that names its fields. Its times without a zone are in UTC, which needs no note."""
+    """Return the columns of a file that names its fields.
+
+    Times without a zone are in UTC in such a file, so this is not reported.
+    """
     assert file.heading is not None
     columns = _csv(file, replace(rules, null=(*rules.null, *file.heading.null)))
     return replace(columns, marks={**columns.marks, Change.ZONE: {}})
 
 
 def _typed(names: Sequence[str], table: str, rules: Wanted, misfits: Sequence[str] = ()) -> Columns:
-    """The columns of a table of text. One query finds their types. `misfits` are further conditions of misfits."""
+    """Return the columns of a table of text. One query finds their types.
+
+    `misfits` are additional conditions for rows that do not fit.
+    """
     cells = {name: nothing(quote(name), rules.null) for name in names}
     open_ = {name: cell for name, cell in cells.items() if name not in rules.types}
 
@@ -127,7 +135,7 @@ def _typed(names: Sequence[str], table: str, rules: Wanted, misfits: Sequence[st
             misfit.append(f"{cell} IS NOT NULL AND {sql[name]} IS NULL")
         elif odd and 2 * numbers >= values:
             mixed[name] = ODD.format(cell)
-    if values_sql:  # computed once, and then used as values and for misfits
+    if values_sql:  # computed once, and then used both as values and to find misfits
         table = f"(SELECT *, {{{', '.join(values_sql)}}} AS {quote(VALUES)} FROM {table})"
     return Columns(
         table,
@@ -141,9 +149,11 @@ def _typed(names: Sequence[str], table: str, rules: Wanted, misfits: Sequence[st
 
 
 def _counts(cells: Sequence[str], table: str, rules: Wanted) -> dict[int, list[int]]:
-    """For each cell, how many values it has, are like numbers, are odd, and pass each test of WAYS. Empty without rows.
+    """Count the values of each cell.
 
-    The cells are put below each other, because each use of a pattern takes time and memory.
+    For each cell, return how many values are not null, how many match NUMBER_LIKE, how many match ODD, and how many
+    pass each test of WAYS. The result is empty if there are no rows. The cells become rows of one column, because each
+    use of a pattern takes time and memory.
     """
     tests = (NUMBER_LIKE, ODD, *(test for _, test in WAYS))
     counts = ", ".join(f"count(*) FILTER ({test.format('value')})" for test in tests)
@@ -157,11 +167,11 @@ _VALUE = (
     "CASE WHEN {0}[1] <> '\"' THEN nullif({0}, '') WHEN contains({0}, '\\') "
     "THEN coalesce(TRY({0} ->> '$'), {0}[2:-2]) ELSE {0}[2:-2] END"
 )
-"""SQL for a value of logfmt without its quotes, and with the escapes of JSON resolved."""
+"""SQL for a value of logfmt without its quotes. JSON escapes in the value are resolved."""
 
 
 def _logfmt(file: KnownFile, rules: Wanted) -> Columns:
-    """Lines of key=value, with a column for each key; a value with blanks is in quotes."""
+    """Return the columns of lines of key=value: one column for each key. A value that contains blanks is in quotes."""
     lists = (f"regexp_extract_all(line, {literal(_PAIR)}, {at}) AS {part}" for at, part in ((1, "keys"), (2, "texts")))
     pairs = f"(SELECT number, line, {', '.join(lists)} FROM lines)"
     rows = rules.rows(
@@ -184,7 +194,7 @@ def _logfmt(file: KnownFile, rules: Wanted) -> Columns:
 
 
 def _check_number(file: KnownFile, names: Sequence[str], entry: str) -> None:
-    """Raise UsageError for too many columns, or none."""
+    """Raise UsageError if there are too many columns, or no columns."""
     if len(names) > MAX_FIELDS:
         raise UsageError(f"{file.source.name} has more than {MAX_FIELDS} fields")
     if not names:
@@ -195,7 +205,7 @@ _SCALARS = (*JSON_NUMBERS, "BOOLEAN", "VARCHAR")
 
 
 def _json(file: KnownFile, rules: Wanted) -> Columns:
-    """JSON objects, with columns for the members of objects inside them.
+    """Return the columns of JSON objects. Members of objects inside them can have columns, too.
 
     NaN and infinite values become null, as in parquet.
     """
@@ -203,7 +213,7 @@ def _json(file: KnownFile, rules: Wanted) -> Columns:
     nothing_there = literal(f':\\s*"(?:{null})"')
     line = f"regexp_replace(line, {nothing_there}, ':null', 'g')" if null else "line"
     entries = f"(SELECT number, {line} AS text FROM lines)"
-    # The structure of an object without members is "JSON", a string.
+    # For an object without members, DuckDB returns the string "JSON" as the structure.
     structure = """nullif(json_structure(line)::VARCHAR, '"JSON"')"""
     shapes = rules.rows(
         f"SELECT {structure} AS shape, count(*) FROM {with_object(entries)} GROUP BY shape ORDER BY min(number) "
@@ -253,7 +263,7 @@ def _json(file: KnownFile, rules: Wanted) -> Columns:
 
 
 def _json_value(leaf: Leaf, type_: str) -> str:
-    """SQL for the values of a column of JSON."""
+    """SQL for the values of one column of JSON."""
     if not (leaf.is_mixed or leaf.is_hidden):
         return ".".join(("event", *map(quote, leaf.path)))
     value = f"TRY_CAST(line ->> {pointer(leaf.path)} AS {type_})"
@@ -261,7 +271,7 @@ def _json_value(leaf: Leaf, type_: str) -> str:
 
 
 def _transform(leaves: Sequence[Leaf], types: Mapping[str, str]) -> dict[str, Any]:
-    """The types of the members that DuckDB reads in one pass, nested like the objects."""
+    """Return the types of the members that DuckDB reads in one pass, nested like the objects."""
     members: dict[str, Any] = {}
     for leaf in leaves:
         if not (leaf.is_mixed or leaf.is_hidden):
@@ -273,7 +283,7 @@ def _transform(leaves: Sequence[Leaf], types: Mapping[str, str]) -> dict[str, An
 
 
 def _is_mixed(leaf: Leaf) -> bool:
-    """Whether at least half of a column's values are numbers, but not all."""
+    """Whether a column has numbers and other values, and at least half of its values are numbers."""
     member = leaf.member
     others = member.others + member.arrays + (0 if leaf.is_mixed else member.objects)
     return 0 < others <= member.numbers
@@ -294,21 +304,22 @@ def _is_json(leaf: Leaf, value: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A pattern for a text inside a JSON string."""
+    """Return a pattern for a text inside a JSON string."""
     return re.escape(json.dumps(text, ensure_ascii=False)[1:-1])
 
 
 _MAX_INT8 = (1 << 63) - 1
 _LEAST_ROUNDED = 1 << 53
-"""The least whole number that float8 may have rounded: it is the value of its successor, too."""
+"""The smallest whole number that may be the result of rounding to float8: 2^53 + 1 becomes 2^53, too."""
 _MOST_DIGITS = 10**20
-"""A larger number is hardly an ID whose digits matter."""
+"""A number above this is hardly an ID whose digits matter."""
 
 
 def _parquet(file: KnownFile, rules: Wanted) -> Columns:
-    """Parquet, with columns for the members of structs. A column with a number that int8 cannot hold is text.
+    """Return the columns of parquet. Members of structs have columns, too.
 
-    NaN and infinite values become null: they would spoil every sum of the column.
+    A column becomes text if it has a number that int8 cannot hold. NaN and infinite values become null, because they
+    would spoil every sum of the column.
     """
     root = EventMember()
     described = _described(file, rules, "*", root)
@@ -339,7 +350,10 @@ def _parquet(file: KnownFile, rules: Wanted) -> Columns:
 def _described(
     file: KnownFile, rules: Wanted, value: str, parent: EventMember, path: MemberPath = ()
 ) -> dict[MemberPath, str]:
-    """The types of the members of rows or of a struct, `value`, by their paths; they are added to `parent`."""
+    """Return the types of members by their paths: the members of a row, or of the struct `value`.
+
+    The members are also added to `parent`.
+    """
     types: dict[MemberPath, str] = {}
     for name, type_, *_ in rules.rows(f"DESCRIBE SELECT {value} FROM {file.table}"):
         if name == "file_row_number" and not path:
@@ -399,7 +413,7 @@ _CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f")
 
 
 def _syslog(file: KnownFile, rules: Wanted) -> Columns:
-    """Syslog by RFC 5424 and RFC 3164, whose times have no year, see `yearless`."""
+    """Return the columns of syslog by RFC 5424 and RFC 3164. Times of RFC 3164 have no year, see `yearless`."""
     zone = rules.zone or "UTC"
     yearly = f"try_strptime(hit.time2, {[f'%b %d %Y {clock}' for clock in _CLOCKS]})"
     old = yearless("hit.time2", [f"%b %d {clock}" for clock in _CLOCKS], file.newest)
@@ -433,9 +447,9 @@ def _syslog(file: KnownFile, rules: Wanted) -> Columns:
 
 
 def _log(file: KnownFile, rules: Wanted) -> Columns:
-    """A log: the time, and a message of the text before and after the time.
+    """Return the columns of a log: the time, and a message that consists of the text before and after the time.
 
-    A bracket around the time is left out; a bracket around the time and more text belongs to the message.
+    Brackets around the time alone are left out. Brackets around the time and other text belong to the message.
     """
     names = "['before', 'opened', 'time', 'closed', 'message', 'joined']"
     sql = {
@@ -465,4 +479,4 @@ COLUMNS_OF: Mapping[str, Callable[[KnownFile, Wanted], Columns]] = {
     "logfmt": _logfmt,
     "fields": _fields,
 }
-"""For each name of a FileKind, the function that finds the columns of a file."""
+"""For each name of a FileKind, the function that finds the columns of its files."""

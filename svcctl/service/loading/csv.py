@@ -1,7 +1,8 @@
-"""Reads csv files: the names of the columns, and rows of cells, each row with the number of its first line.
+"""Reads csv files: the names of the columns, and rows of cells. Each row has the number of its first line.
 
-Records are split here and their cells are parsed by Arrow, a block at a time, so memory is bounded however long a
-quoted text is. A line ends with \\n, \\r\\n or \\r. Text after a closing quote belongs to the cell.
+This module splits a block of the file into records, and Arrow parses their cells. Only one block is in memory at a
+time, and a quoted text of any length does not change this. A line ends with \\n, \\r\\n or \\r. Text after a closing
+quote belongs to the cell.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from svcctl.service.loading.skips import LONGEST_LINE, NOT_UTF8, Aside, Skip, Ta
 from svcctl.words import counted
 
 MAX_CELLS = 1 << 19
-"""The most cells that are read at once from records with several lines."""
+"""The maximum number of cells that are read at once, from records of several lines."""
 HEAD = 1 << 17
-"""The heading must end within this many bytes."""
+"""The maximum size, in bytes, of the beginning of a file in which the heading must end."""
 _COMMENT = re.compile(rb"(?m)^#[^\r\n]*")
 _FIELDS = re.compile(rb"(?i)#fields\b")
 _END = rb"(?:\r\n?|\n)"
@@ -38,15 +39,15 @@ _QUOTED_TEXT = re.compile(r'"[^"]*+(?:""[^"]*+)*+"')
 _QUOTED = rb'"[^"]*+(?:""[^"]*+)*+"'
 _SEPARATORS = ",;\t|"
 _SEPARATOR = re.compile(rb"sep=([,;\t|])" + _END)
-"""A first line such as `sep=;`, which names the separator for spreadsheets."""
+"""Matches a first line such as `sep=;`, which names the separator for spreadsheets."""
 
 
 @dataclass(frozen=True, slots=True)
 class CsvPatterns:
-    """A separator, with the patterns of a record, a record after blank lines, several records, and a cell.
+    """A separator, and the patterns of a record, a record after blank lines, several records, and a cell.
 
-    The cell's pattern, `padded`, includes the separator after the cell and the blanks after that. Without `is_quoted`,
-    a quote is a character like others.
+    The pattern of a cell, `padded`, includes the separator after the cell and the blanks after the separator. If not
+    `is_quoted`, a quote has no special meaning.
     """
 
     separator: str
@@ -63,7 +64,7 @@ def shape(separator: str, *, is_quoted: bool = True) -> CsvPatterns:
     cells = rb"(?:%s%s)*+" % (cell, by)
     # Most lines have no quotes.
     record = rb'(?:[^"\r\n]*+%s|%s%s%s)' % (_END, cells, cell, _END)
-    # A quote that is still open may be closed in the next block.
+    # A quote without an end in this block may end in the next block.
     padded = rb'(%s(?:(%s)|%s)|(?s:".*\Z))((?<=%s) *)?' % (cell, by, _END, by)
     patterns = record, b"([\r\n]*+)(%s)" % record, b"(?:%s)*+" % record, padded
     return CsvPatterns(separator, is_quoted, *map(re.compile, patterns))
@@ -71,12 +72,13 @@ def shape(separator: str, *, is_quoted: bool = True) -> CsvPatterns:
 
 @dataclass(frozen=True, slots=True)
 class CsvHeading:
-    """The columns' names, their separator, and the byte and the line where the rows begin.
+    """The names of the columns, their separator, and the byte and the line at which the rows begin.
 
-    `padded` is true if there are blanks before all names; then blanks after separators are not part of cells. The names
-    are those of the first row if `is_read`; `first` is the first line; `blank` and `comments` count the lines before.
-    If the file names its fields in a comment, `fields_line` is that comment, `null` are its texts for null, and
-    `epochs` are the columns that it calls times in epoch seconds.
+    If all names have blanks before them, `padded` is true; then blanks after separators are not part of cells. If
+    `is_read` is true, the names were read from the first row. `first` is the first line; `blank` and `comments` are the
+    numbers of blank lines and comments before it. Some files name their fields in a comment. Then `fields_line` is this
+    comment, `null` are the texts that mean null by the file's comments, and `epochs` are the columns with times in
+    epoch seconds.
     """
 
     names: tuple[str, ...]
@@ -100,12 +102,16 @@ class CsvHeading:
 def heading(
     name: str, head: bytes, separator: str | None, *, header: bool | None = None, names: Sequence[str] = ()
 ) -> CsvHeading:
-    """The heading of a csv file. `head` has the first HEAD bytes of the file, or all of a shorter one.
+    """Find the heading of a csv file. `head` has the first HEAD bytes of the file, or the whole file if it is shorter.
 
-    If `separator` is None, it is that of a first line such as `sep=;`, or else the most frequent of comma, semicolon,
-    tab and | in the heading. `header` says whether the first row has names of columns; if it is None, the row has them
-    unless `names` are given. Otherwise the first row is data, and the columns are called by `names`, or else by
-    numbers. Raises UsageError if the first row cannot be read as names, or does not have as many cells as there are
+    If `separator` is None, a first line such as `sep=;` names the separator. Otherwise, it is the most frequent of
+    comma, semicolon, tab and | in the heading.
+
+    `header` says whether the first row has names of columns. If it is None, the first row has names unless `names` are
+    given. If the first row has no names, it is data, and the columns are called by `names`, or by numbers without
+    `names`.
+
+    Raises UsageError if the first row cannot be read as names, or if its number of cells does not fit the number of
     `names`.
     """
     head += b"\n" * (len(head) < HEAD)  # the file may end with the heading, without a line end
@@ -147,13 +153,13 @@ def heading(
 
 
 def frequent_separator(line: str) -> str:
-    """The separator that a line has most often outside of quotes."""
+    """Return the separator that occurs most often outside of quotes in a line."""
     unquoted = _QUOTED_TEXT.sub("", line)
     return max(_SEPARATORS, key=unquoted.count)
 
 
 def _first_row(head: bytes, start: int) -> tuple[int, int]:
-    """The offset of the first line that is not a comment, and the number of comments before it."""
+    """Return the offset of the first line that is not a comment, and the number of comments before this line."""
     comments = 0
     while head.startswith(b"#", start):
         end = _end(_LINE, head, start)
@@ -167,7 +173,7 @@ def _first_row(head: bytes, start: int) -> tuple[int, int]:
 def _is_comment(line: str, following: str) -> bool:
     """Whether a line before the rows is a comment: it begins with #, and is not the heading.
 
-    It is the heading if the following line has as many cells and does not begin with #.
+    The line is the heading if the following line has as many cells and does not begin with #.
     """
     by = frequent_separator(line)
     names_cells = not following.startswith("#") and 0 < line.count(by) == following.count(by)
@@ -175,9 +181,10 @@ def _is_comment(line: str, following: str) -> bool:
 
 
 def fitting_lines(lines: Sequence[str], separator: str | None) -> tuple[list[bool], Sequence[str]]:
-    """For each line, whether its row has at least two cells and no more than the first row; and the first row's cells.
+    """Return for each line whether its row fits; also return the cells of the first row.
 
-    If the first row is a single name, rows of one cell fit, unless cells have a known separator.
+    A row fits if it has at least two cells, and no more cells than the first row. If the first row is a single name and
+    the separator is not known, rows with one cell fit, too.
     """
     filled = [at for at, line in enumerate(lines) if line.strip()]
     pairs = zip(filled, [*filled[1:], None], strict=True)
@@ -192,7 +199,7 @@ def fitting_lines(lines: Sequence[str], separator: str | None) -> tuple[list[boo
     while number < len(lines):
         try:
             cells = next(reader)
-        except csv.Error:  # such as a cell of more than 128 kB
+        except csv.Error:  # for example, a cell is longer than 128 kB
             cells = []
         first = first or cells
         least = 1 if separator is None and len(first) == 1 and first[0].strip().isidentifier() else 2
@@ -209,7 +216,10 @@ def batches(
     block_size: int = BLOCK_BYTES,
     longest: int = LONGEST_LINE,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows after the heading of a file. `tally` counts other lines. SHORT_ROW is true in short rows."""
+    """Yield the rows after the heading of a file. `tally` counts all other lines.
+
+    In rows with too few cells, SHORT_ROW is true.
+    """
     rows = _Rows(head, tally, longest)
     tally.add(Aside.BLANK, 1, count=head.blank)
     tally.add(Aside.COMMENT, 1, count=head.comments)
@@ -226,7 +236,7 @@ def batches(
 
 
 def _without_comments(block: bytes, name: str, head: CsvHeading, number: int, tally: Tally) -> bytes:
-    """Make the comments in a block of whole lines empty, and count them. `number` is that of its first line.
+    """Empty the comments in a block of whole lines, and count them. `number` is the number of the block's first line.
 
     Raises UsageError for a comment that names other fields.
     """
@@ -245,7 +255,7 @@ def _without_comments(block: bytes, name: str, head: CsvHeading, number: int, ta
 
 
 def _end(pattern: re.Pattern[bytes], data: bytes, start: int = 0) -> int:
-    """The end of the pattern's match at `start`, or `start` if it does not match."""
+    """Return the end of the pattern's match at `start`. Return `start` if the pattern does not match there."""
     match = pattern.match(data, start)
     return match.end() if match else start
 
@@ -268,22 +278,25 @@ class _Rows:
         self._longest = longest
         self._number = head.line
         self._rest = b""
-        """The beginning of a record, which the next block completes."""
+        """The beginning of a record that the next block will complete."""
 
     def next_line(self) -> int:
-        """The number of the line after the blocks so far."""
+        """Return the number of the next line, after all blocks so far."""
         return self._number + _line_ends(self._rest)
 
     def of(self, block: bytes) -> Iterator[pa.RecordBatch]:
-        """The rows whose records end in a block."""
+        """Yield the rows whose records end in a block."""
         yield from self._cut(self._rest + block, self._longest)
 
     def last(self) -> Iterator[pa.RecordBatch]:
-        """The rows in the data that is left at the end of the file, after a record that does not end."""
+        """Yield the rows that remain at the end of the file. Lines of a record that does not end are skipped."""
         yield from self._cut(self._rest, 0)
 
     def _cut(self, data: bytes, most: int) -> Iterator[pa.RecordBatch]:
-        """The rows of some data. The first line of a record longer than `most` bytes that does not end is skipped."""
+        """Yield the rows of some data. Keep the rest, which is the beginning of a record.
+
+        If the rest is longer than `most` bytes, its first line is skipped, and the data after this line is read again.
+        """
         if not data.strip(b"\r\n"):
             self._tally.add(Aside.BLANK, self._number, count=_line_ends(data))
             self._number += _line_ends(data)
@@ -311,10 +324,10 @@ class _Rows:
         self._rest = data
 
     def _lines(self, data: bytes) -> pa.RecordBatch | None:
-        """The rows of some data if each line is a row; otherwise None."""
+        """Return the rows of some data if each line is a row; otherwise return None."""
         if len(data) > self._longest or _lone_returns(data) or not _is_text(data):
             return None
-        # If a quote is open at the end, the added line becomes part of the last row, and the number of rows is wrong.
+        # If a quote is open at the end, the added line becomes part of the last row. Then the number of rows is wrong.
         one_more = (self._shape.separator * (len(self._head.names) - 1) or "x").encode() + b"\n"
         cells, _ = _parsed(data + one_more, self._shape, self._head.names)
         lines = data.count(b"\n")
@@ -323,7 +336,7 @@ class _Rows:
         return _numbered(cells.slice(0, lines), pa.arange(self._number, self._number + lines), self._head)
 
     def _records(self, data: bytes) -> Iterator[pa.RecordBatch]:
-        """The rows of records that may have several lines, with at most about MAX_CELLS cells at once."""
+        """Yield the rows of records that may have several lines. About MAX_CELLS cells at most are read at once."""
         number = self._number
         records: list[tuple[int, bytes]] = []
         most = max(1, MAX_CELLS // len(self._head.names))
@@ -347,7 +360,10 @@ class _Rows:
         self._tally.add(Aside.BLANK, number, count=_line_ends(data) - (number - self._number))
 
     def _filled(self, records: Sequence[tuple[int, bytes]]) -> pa.RecordBatch:
-        """The cells of records with the numbers of their lines. Records that are not rows are left out."""
+        """Return the cells of records, with the numbers of their first lines.
+
+        Records that are not rows are left out.
+        """
         names = self._head.names
         cells, bad = _parsed(b"".join(record for _, record in records), self._shape, names)
         short = {at: row.expected_columns - row.actual_columns for at, row in bad.items()}
@@ -389,9 +405,9 @@ def _numbered(
 def _parsed(
     data: bytes, shape: CsvPatterns, names: Sequence[str]
 ) -> tuple[pa.RecordBatch, Mapping[int, pa_csv.InvalidRow]]:
-    """The cells of records; empty cells without quotes are null. Records with too few or too many cells are left out.
+    """Return the cells of records, and the invalid records by their index. Empty cells without quotes are null.
 
-    The second result has the records that were left out, by their index.
+    A record with too few or too many cells is invalid, and its cells are left out.
     """
     bad: dict[int, pa_csv.InvalidRow] = {}
 
@@ -403,7 +419,7 @@ def _parsed(
     if not data:
         return empty, bad
     table = pa_csv.read_csv(
-        pa.BufferReader(BOM + data if data.startswith(BOM) else data),  # Arrow removes one mark
+        pa.BufferReader(BOM + data if data.startswith(BOM) else data),  # Arrow removes one byte order mark
         pa_csv.ReadOptions(use_threads=False, block_size=len(data) + 4, column_names=names),
         pa_csv.ParseOptions(
             delimiter=shape.separator,

@@ -1,7 +1,7 @@
 """Unpacks files (gzip, zstd), and checks that a file is complete and not damaged.
 
-DuckDB reads a file that is cut off or damaged as far as it can, without an error. So before a packed file is loaded,
-all of it is read once, up to the check sum at its end.
+If a file is cut off or damaged, DuckDB reads as much of it as it can, without an error. So before a packed file is
+loaded, all of it is read once, up to the check sum at its end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from svcctl.errors import UsageError
 from svcctl.service.loading.limits import LoadWatch
 
 CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-"""The codec of a packed file, as Arrow and DuckDB name it, by the first bytes of the file."""
+"""The codec of a packed file, by the first bytes of the file. The codec has the name that Arrow and DuckDB use."""
 ENDINGS = (".gz", ".zst")
 BLOCK_BYTES = 1 << 20
 
@@ -56,21 +56,22 @@ _UNREAD = (
     (0, b"SQLite format 3\0", "a database of SQLite", "export its table as csv"),
     (257, b"ustar", "a tar archive", "unpack it with 'tar -xf FILE', and load the files in it"),
 )
-"""Files that cannot be loaded directly: an offset and the bytes there, the kind of file, and the remedy, or the
-program that unpacks it.
+"""Files that cannot be loaded directly. Each row has an offset, the bytes at this offset, and the kind of file.
+
+The last item of a row is the remedy, or the program that unpacks the file.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to load, and its name in messages."""
+    """A file to load, with its name in messages."""
 
     path: Path
     name: str
 
 
 def codec(source: Source) -> str | None:
-    """The codec of a file, or None if it is not packed. Raises UsageError when the file cannot be read."""
+    """Return the codec of a file; None if the file is not packed. Raises UsageError when the file cannot be read."""
     try:
         if not stat.S_ISREG(source.path.stat().st_mode):
             raise UsageError(f"cannot read {source.name}: it is not a regular file")
@@ -84,7 +85,7 @@ def codec(source: Source) -> str | None:
 class Contents(io.RawIOBase):
     """The bytes of a file, unpacked or as stored. Each read checks whether the load may continue.
 
-    `note` is called with the number of bytes that were read so far.
+    After each read, `note` is called with the total number of bytes that were read.
     """
 
     def __init__(self, file: IO[bytes], watch: LoadWatch, note: Callable[[int], None] | None = None) -> None:
@@ -108,10 +109,13 @@ class Contents(io.RawIOBase):
 
 @contextmanager
 def opened(source: Source, watch: LoadWatch) -> Iterator[Contents]:
-    """The file's bytes, unpacked. Raises UsageError when they end early or fail a check sum, and errors of `watch`."""
+    """Open a file, and yield its unpacked bytes.
+
+    Raises UsageError when the bytes end early or their check sum is wrong. Also raises the errors of `watch`.
+    """
     name = codec(source)
     with source.path.open("rb") as file:
-        stored = Contents(file, watch)  # many bytes may unpack to none
+        stored = Contents(file, watch)  # many packed bytes may unpack to no bytes
         if name is None:
             yield stored
             return
@@ -125,7 +129,7 @@ def opened(source: Source, watch: LoadWatch) -> Iterator[Contents]:
 
 
 def require_read(source: Source, head: bytes) -> None:
-    """Raise UsageError if a file's first bytes, `head`, are those of _UNREAD."""
+    """Raise UsageError if a file's first bytes, `head`, are those of a row in _UNREAD."""
     for place, magic, what, remedy in _UNREAD:
         if head.startswith(magic, place):
             unread = f"{source.name} is {what}, which cannot be loaded directly"
@@ -143,7 +147,7 @@ def require_end(source: Source, contents: Path, bracket: bytes) -> None:
 
 
 def damaged(source: Source, why: str) -> UsageError:
-    """The error for a file that is damaged or not complete."""
+    """Return the error for a file that is damaged or not complete."""
     return UsageError(
         f"{source.name} is damaged or cut off: {why}", hint="nothing of it was loaded; copy or download the file again"
     )

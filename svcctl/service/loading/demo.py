@@ -1,8 +1,8 @@
 """Demo events: a web shop, its logins and its firewall, made as a function of time.
 
-Every second of the calendar has its events, and they are the same whenever they are made. So a table can be extended
-at any time from its end, and two laptops show the same shop. DuckDB makes the events, see
-`engines/duckdb/demo_events.py`; this module owns the tables and decides which seconds are made, and when.
+Every second of the calendar has its events, which are the same whenever they are made. So a table can be extended from
+its end at any time, and two computers show the same shop. DuckDB makes the events, see `engines/duckdb/demo_events.py`.
+This module has the tables, and decides which seconds are made, and when.
 """
 
 from __future__ import annotations
@@ -20,20 +20,26 @@ from svcctl.service.engines.duckdb.demo_events import made
 from svcctl.service.language.types import Column, Type
 
 TRANSACTION_SECONDS = 5 * UNITS["d"]
-"""The seconds of events that are made in one transaction: an interruption loses little, and memory stays low."""
+"""The number of seconds whose events are made in one transaction.
+
+It is small, so that an interruption loses little and little memory is needed.
+"""
 GROW_SECONDS = 1.0
-"""How often a service extends the demo tables, and stores its access log, while requests come."""
+"""While requests come, the interval at which a service extends the demo tables and stores its access log."""
 QUIET_SECONDS, QUIET_GROW_SECONDS = 60.0, 60.0
-"""The interval instead of GROW_SECONDS after QUIET_SECONDS without a request: an idle service should cost nothing."""
+"""After QUIET_SECONDS without a request, the interval is QUIET_GROW_SECONDS: an idle service should cost nothing."""
 SECONDS_AHEAD = 300
-"""The seconds of events that a running service makes at once: DuckDB takes longer to plan than to make them."""
+"""The number of seconds whose events a running service makes at once.
+
+DuckDB takes longer to plan the statement than to make the events.
+"""
 
 
 def extend(engine: Tables, until: datetime, history: timedelta) -> Iterator[tuple[str, float, int]]:
     """Extend the demo tables up to the whole second of `until` (aware).
 
-    A table that is missing or empty begins `history` before `until`. Yields a table, the fraction of its events that is
-    done, and how many were added.
+    A table that is missing or empty begins at `history` before `until`. Yields the name of a table, the fraction of its
+    events that are done, and the number of events that were added.
     """
     for table in TABLES if history else ():
         yield from _extend(engine, table, int(until.timestamp()), history)
@@ -48,7 +54,7 @@ def _extend(engine: Tables, table: str, end: int, history: timedelta) -> Iterato
     if start >= end:
         return
     bounds = [*range(start, end, TRANSACTION_SECONDS), end]
-    with ThreadPoolExecutor(1) as ahead:  # a stretch is made while the previous one is stored
+    with ThreadPoolExecutor(1) as ahead:  # one stretch is made while the previous stretch is stored
         coming = ahead.submit(made, table, *bounds[:2])
         for stop, after in zip(bounds[1:], [*bounds[2:], None], strict=True):
             events = coming.result()
@@ -58,16 +64,16 @@ def _extend(engine: Tables, table: str, end: int, history: timedelta) -> Iterato
 
 
 class GrowingTables:
-    """The demo tables of a running service: events are made ahead, so that a call of `extend` only stores them."""
+    """The demo tables of a running service. Events are made in advance, so that a call of `extend` only stores them."""
 
     def __init__(self, engine: Tables, history: timedelta) -> None:
         self._engine = engine
         self._history = history
         self._ahead: dict[str, tuple[pa.Table, int]] = {}
-        """The events of each table that are not stored yet, and the second at which they end."""
+        """For each table, the events that are not stored yet, and the second at which they end."""
 
     def extend(self, until: datetime) -> int:
-        """Like the function `extend`, for frequent calls. Returns how many events were added."""
+        """Like the function `extend`, for frequent calls. Returns the number of events that were added."""
         end = int(until.timestamp())
         return sum(self._extend(table, end) for table in TABLES) if self._history else 0
 
@@ -86,7 +92,7 @@ class GrowingTables:
 
 
 def _columns(text: str) -> tuple[Column, ...]:
-    """Columns from a text `name type, name type, …`."""
+    """Return columns from a text `name type, name type, …`."""
     pairs = (definition.split() for definition in text.split(", "))
     return tuple(Column(name, Type(type_)) for name, type_ in pairs)
 

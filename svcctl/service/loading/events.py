@@ -1,6 +1,6 @@
 """The SQL that turns the rows of a file into events.
 
-In addition to the columns of the events, a row has the number of its line, the reason why it is skipped, if any, the
+A row has more columns than its event: the number of its line, the reason why it is skipped (null if it is not), the
 values that do not fit their columns, a mark for each change, and a sign if the row may not fit the layout of its file.
 """
 
@@ -17,7 +17,7 @@ from svcctl.service.loading.times import LACKING, as_time, has_no_zone
 from svcctl.service.loading.values import NUMBERS, LoadedField, converted
 
 MIN_DATE = "epoch_ms(0)"
-"""The earliest date of a stored event, because queries begin no earlier."""
+"""The earliest date of a stored event. Queries cannot begin before this date."""
 MARKS, MISFIT, SKIPPED, NULLS = "(marks)", "(misfit)", "(skipped)", "(nulls)"
 """The added columns: bits of changes, the misfits of `Columns`, the reason of a skip, and values that do not fit."""
 BITS: Mapping[Change, int] = {change: 1 << at for at, change in enumerate(Change)}
@@ -26,10 +26,10 @@ _LONGEST_SHOWN = 200
 
 
 def select(layout: Layout, types: Mapping[str, Type]) -> str:
-    """SQL for the rows as events: `eventdate` is the time, and columns named in `types` have their type there.
+    """SQL for the rows as events. `eventdate` is the time, and columns in `types` are converted to the type there.
 
     In a skipped row, eventdate is null, and SKIPPED has the reason, a column, its value, and the beginning of the line.
-    NULLS has the columns whose values do not fit, and these values.
+    NULLS has the columns whose values do not fit, with these values.
     """
     columns = layout.columns
     inner = [f"{sql} AS {quote(name)}" for name, sql in columns.sql.items()]
@@ -78,14 +78,14 @@ def _when(layout: Layout) -> str:
 
 
 def _time_of_day(clock: LoadedField) -> str:
-    """SQL for the time of day of a row: midnight if it is missing, and null for 24:00, which is on the next day."""
+    """SQL for the time of day of a row. A missing time is midnight. 24:00 gives null, because it is on the next day."""
     text = f"coalesce(nullif({clock.stored}::VARCHAR, ''), '00:00')"
     digits = f"try_strptime(lpad({text}, 6, '0'), '%H%M%S')::TIME"
     return f"nullif(coalesce(TRY_CAST({text} AS TIME), {digits}), TIME '24:00')"
 
 
 def _skip(layout: Layout) -> str:
-    """SQL for the reason why a row is skipped, with a column and its value; null for other rows."""
+    """SQL for the reason why a row is skipped, with a column and the column's value; null if the row is not skipped."""
     time, text, when = layout.fields[layout.time], quote(_TEXT), quote(_WHEN)
     value = f"({time.raw})::VARCHAR"
     cells = ", ".join(f"nullif({quote(name)}::VARCHAR, '')" for name in layout.fields)
@@ -124,9 +124,9 @@ def _reason(skip: Skip, name: str, value: str = "NULL::VARCHAR", begins: str = "
 
 
 def _nulls(fields: Mapping[str, LoadedField]) -> str:
-    """SQL for the list of columns and values of a row that do not fit, null in place of each that fits.
+    """SQL for a list of the columns whose values do not fit, with these values.
 
-    The whole list is null if all values fit.
+    The list has null in place of each column whose value fits. The whole list is null if all values fit.
     """
     bad = {name: field for name, field in fields.items() if field.raw != field.stored}
     values = (
@@ -139,7 +139,7 @@ def _nulls(fields: Mapping[str, LoadedField]) -> str:
 
 
 def _marks(layout: Layout, fields: Mapping[str, LoadedField]) -> dict[Change, str]:
-    """The conditions of the changes that the event's time and the stored values show."""
+    """Return the conditions of the changes that can be seen in the event's time and in the stored values."""
     event_time, time = layout.fields[layout.time], quote(layout.time)
     times = [quote(_WHEN), *(field.stored for field in fields.values() if field.type is Type.TIMESTAMP)]
     marks = {Change.FINER: " OR ".join(f"epoch_us({sql}) % 1000 <> 0" for sql in times)}

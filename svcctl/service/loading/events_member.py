@@ -1,7 +1,7 @@
-"""Events in a member of JSON objects: an array such as `Records`, or `items` of the object `result`.
+"""Events in a member of JSON objects. The member is an array such as `Records`, or `items` of the object `result`.
 
-A name with dots is the name of a member, or else a path. SQL reads the events of ndjson from the table `objects`, which
-has the number and text of each line. The array of a document, which may be large, is copied to a file.
+A name with dots is the name of a member, or else a path. For ndjson, SQL reads the events from the table `objects`,
+which has the number and text of each line. The array of a JSON document may be large, so it is copied to a file.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from svcctl.service.engines.duckdb.syntax import literal
 from svcctl.service.loading.skips import NOTHING_CHANGED, Aside, Skip, Tally, sentence
 
 _SHOWN = 200
-"""The most characters of an object that are shown."""
+"""The maximum number of characters of an object that are shown."""
 
 
 def events_query(member: str) -> str:
-    """SQL for the events in the objects of ndjson, each with the number of its object."""
+    """SQL for the events in the objects of ndjson. Each event has the number of its object."""
     return (
         "SELECT number, coalesce(unnest(events::JSON[])::VARCHAR, 'null') AS line "
         f"FROM ({_objects(member)}) WHERE json_type(events) = 'ARRAY'"
@@ -33,7 +33,7 @@ def events_query(member: str) -> str:
 
 
 def count(cursor: duckdb.DuckDBPyConnection, member: str, tally: Tally) -> None:
-    """Count the objects that have no events, which are skipped, and those with other members."""
+    """Count the objects that have no events, which are skipped. Also count the objects that have other members."""
     unread = (
         f"SELECT number, left(text, {_SHOWN}), line IS NOT NULL FROM ({_objects(member)}) "
         "WHERE coalesce(json_type(events), '') <> 'ARRAY'"
@@ -62,7 +62,10 @@ def count(cursor: duckdb.DuckDBPyConnection, member: str, tally: Tally) -> None:
 
 
 def _objects(member: str) -> str:
-    """The objects with their number, text, JSON (null for other values), and the value of the member."""
+    """SQL for the lines of the table `objects`, with their number and text, and two more columns.
+
+    `line` is the text of a JSON object, or null for any other value. `events` is the value of the member.
+    """
     paths = dict.fromkeys((f"/{_escaped(member)}", "".join(f"/{_escaped(name)}" for name in member.split("."))))
     events = ", ".join(f"json_extract(line, {literal(path)})" for path in paths)
     valid = "CASE WHEN json_valid(line) THEN json_type(line) END = 'OBJECT'"
@@ -80,12 +83,12 @@ _BETWEEN = re.compile(rb"[\s,]*+")
 _COLON = re.compile(rb"\s*+:\s*+")
 _BOM = b"\xef\xbb\xbf"
 _SEARCHED_BYTES = 1 << 20
-"""The bytes that are searched at once, because other threads wait meanwhile."""
+"""The number of bytes that are searched at once. During a search, other threads must wait."""
 _SEARCHED_DEPTH = 8
 
 
 def _nested(depth: int) -> bytes:
-    """A pattern for text whose values are nested at most `depth` deep."""
+    """Return a pattern for text whose values are nested at most `depth` levels deep."""
     flat = rb'[^"\[\]{}]++|' + _STRING.pattern
     pattern = rb"(?:" + flat + rb")*+"
     for _ in range(depth):
@@ -102,7 +105,7 @@ class _Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _JsonText:
-    """The text of JSON values, whose parts are found without parsing them. Raises _Unreadable.
+    """The text of JSON values. Its parts are found without parsing them. The methods raise _Unreadable.
 
     `check` is called repeatedly, and may raise an error.
     """
@@ -111,7 +114,7 @@ class _JsonText:
     check: Callable[[], None]
 
     def end(self, at: int) -> int:
-        """The end of the value that begins at a byte."""
+        """Return the end of the value that begins at byte `at`."""
         if self.data[at : at + 1] not in (b"[", b"{"):
             value = _STRING.match(self.data, at) or _SCALAR.match(self.data, at)
             if value is None:
@@ -133,12 +136,12 @@ class _JsonText:
         return at
 
     def values(self, at: int, end: int) -> Iterator[tuple[int, int]]:
-        """The begin and end of each value between two bytes."""
+        """Yield the begin and end of each value between two bytes."""
         while (at := _BETWEEN.match(self.data, at, end).end()) < end:  # type: ignore[union-attr]  # it matches any text
             yield at, (at := self.end(at))
 
     def members(self, at: int, end: int) -> Iterator[tuple[str, int, int]]:
-        """The name of each member of an object, and the begin and end of its value."""
+        """Yield the name of each member of an object, and the begin and end of the member's value."""
         at += 1
         while (at := _BETWEEN.match(self.data, at, end).end()) < end - 1:  # type: ignore[union-attr]
             colon = _COLON.match(self.data, name_end := self.end(at))
@@ -149,7 +152,11 @@ class _JsonText:
             yield name, colon.end(), at
 
     def array(self, begin: int, end: int, member: str) -> tuple[int, int, list[str]] | None:
-        """The begin and end of the array in a member of an object, and the names of other members; None without it."""
+        """Find the array in a member of an object.
+
+        Returns the begin and end of the array, and the names of the other members. Returns None if there is no such
+        array.
+        """
         if self.data[begin : begin + 1] != b"{":
             return None
         first, _, rest = member.partition(".")
@@ -166,10 +173,10 @@ class _JsonText:
 
 
 def copy_events(source: Path, target: Path, member: str, name: str, check: Callable[[], None]) -> str:
-    """Copy the arrays of the objects of a document as one array, with each event on the same line as before.
+    """Copy the arrays of all objects in a document into one array, with each event on the same line as before.
 
     Returns the names of the other members of the objects. `name` is the name of the file in messages, and `check` is
-    called repeatedly. Raises UsageError if an object has no such array, or the document is not JSON.
+    called repeatedly. Raises UsageError if an object has no such array, or if the document is not JSON.
     """
     left_out: dict[str, None] = {}
     written, separator = 0, b"["
@@ -198,7 +205,7 @@ def copy_events(source: Path, target: Path, member: str, name: str, check: Calla
 
 
 def _values(text: _JsonText) -> Iterator[tuple[int, int]]:
-    """The begin and end of each element of an array, or of each value in a sequence of values."""
+    """Yield the begin and end of each element of an array, or of each value in a sequence of values."""
     data = text.data
     begin = _BETWEEN.match(data, len(_BOM) if data[: len(_BOM)] == _BOM else 0).end()  # type: ignore[union-attr]
     if data[begin : begin + 1] == b"[":

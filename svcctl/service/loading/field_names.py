@@ -1,6 +1,7 @@
 """The heading of files that name their fields in a comment: W3C logs (`#Fields: date time …`) and Zeek's (`#fields`).
 
-W3C logs are those of IIS, CloudFront and others. The fields are named once; other names later in the file are refused.
+IIS, CloudFront and other servers write W3C logs. A file must name the same fields everywhere: a later comment with
+other names is refused.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ _DIRECTIVE = re.compile(r"(?m)^#(\w[\w-]*)(:[ \t]*|[^\w\r\n])(.*?)[ \t]*\r?$")
 
 
 def heading(name: str, head: bytes) -> csv.CsvHeading:
-    """The heading of a file that begins with `head`. Raises UsageError if it names no fields, or too many."""
+    """Find the heading of a file that begins with `head`.
+
+    Raises UsageError if it names no fields, or too many fields.
+    """
     start = len(BOM) if head.startswith(BOM) else 0
     comments = _COMMENTS.match(head, start)
     begin = comments.end() if comments else start
@@ -63,5 +67,5 @@ def _epochs(names: Sequence[str], types: Sequence[str]) -> tuple[str, ...]:
 
 
 def _unescaped(text: str) -> str:
-    """A separator, which may be written as `\\x09`."""
+    """Decode a separator, which may be written as `\\x09`."""
     return re.sub(r"\\x([0-9a-fA-F]{2})", lambda match: chr(int(match[1], 16)), text)

@@ -1,8 +1,8 @@
 """Reads files as tables of a separate DuckDB, because the engine's DuckDB cannot reach files.
 
-Text is read as the table `lines`, which has the number and text of each entry or, for csv, its cells: a head of bounded
-size, or the whole file as a stream, so memory is bounded. Bytes that are not UTF-8 are replaced in log lines and
-ndjson, and a row of csv that has them is skipped.
+Text is read as the table `lines`. It has the number and text of each entry; for csv, it has the number and the cells of
+each row. The table holds only the head of the file, which has a maximum size, or streams the whole file, so that memory
+is bounded. Bytes that are not UTF-8 are replaced in log lines and in ndjson. A csv row with such bytes is skipped.
 """
 
 from __future__ import annotations
@@ -39,35 +39,37 @@ from svcctl.service.loading.skips import LONGEST_LINE, NOTHING_CHANGED, Aside, T
 from svcctl.words import size_text
 
 HEAD_ROWS = 10_000
-"""The most rows of a head. A head has at most the first two batches with rows."""
+"""The maximum number of rows in a head. A head consists of at most the first two batches that have rows."""
 ROWS_PER_BATCH = 2048
 ROWS_OF_KNOWN_WIDTH = 8192
 BATCH_BYTES = 1 << 22
-"""The most rows and bytes of a batch: few rows where the length of the next ones is unknown (not parquet)."""
+"""The maximum number of rows and bytes in a batch.
+
+A batch has fewer rows if the size of the next rows is not known. It is known only for parquet.
+"""
 _CELL_BYTES = 8
-"""The least bytes of a cell of csv in a batch."""
+"""The minimum size, in bytes, of a csv cell in a batch."""
 LONG_SQL = 50_000
 _FOR_LONG_SQL = "SET disabled_optimizers='common_subexpressions'; SET threads=1"
 _FOR_SHORT_SQL = "RESET disabled_optimizers; RESET threads"
-"""Settings for statements of more or fewer characters than LONG_SQL.
+"""Settings for statements longer than LONG_SQL characters, and for shorter statements.
 
 In long statements, the search for common parts takes minutes, and each thread holds memory for all parts.
 """
 _HEAD_BLOCK = 1 << 20
 _OWN_JSON = re.compile(OWN_JSON.removesuffix(r"\s*$").encode())
 _ANSWER_END_BYTES = 1024
-"""The end of a JSON answer, with the brace that closes it, is within this many bytes."""
+"""The maximum distance, in bytes, from the closing brace of a JSON answer's object to the end of the file."""
 _LARGEST_CHECKED = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """A file of a known kind. `contents` is the path for DuckDB, and `heading` that of csv.
+    """A file of a known kind. `contents` is the path for DuckDB, and `heading` is the heading of csv.
 
-    `width` is the bytes of the widest rows of parquet, or the least bytes of a row of csv. `is_array` is true if JSON
-    is one array.
-    `events_in` is the member of ndjson that has the events, and `left_out` names the members of a document that are
-    outside its events.
+    `width` is the number of bytes of the widest rows of parquet, or the minimum number of bytes of a csv row.
+    `is_array` is true if JSON is one array. `events_in` is the member of ndjson that has the events. `left_out` names
+    the members of a JSON document that are outside its events.
     """
 
     source: Source
@@ -85,7 +87,10 @@ class KnownFile:
 
     @property
     def newest(self) -> datetime:
-        """The latest time of an event in the file: a day after the last change of the file, because clocks differ."""
+        """The latest possible time of an event in the file: one day after the last change of the file.
+
+        The day allows for clocks that differ.
+        """
         return datetime.fromtimestamp(self.source.path.stat().st_mtime, UTC) + timedelta(days=1)
 
     @property
@@ -99,24 +104,24 @@ class KnownFile:
 
     @property
     def table(self) -> str:
-        """The rows of the file as a table of DuckDB. Rows of parquet have their numbers."""
+        """SQL for the rows of the file, as a table of DuckDB. The rows of parquet have row numbers."""
         if self.is_parquet:
             return f"read_parquet({self.literal}, hive_partitioning=false, file_row_number=true)"
         return "lines"
 
     @property
     def unit(self) -> str:
-        """The word for a row in messages."""
+        """The word for a row that messages use."""
         return {"json": "element", "parquet": "row"}.get(self.kind.name, "line")
 
     @property
     def literal(self) -> str:
-        """The path as an SQL string, escaped because DuckDB reads it as a pattern."""
+        """The path as an SQL string. It is escaped, because DuckDB reads it as a pattern."""
         return literal(glob.escape(str(self.contents)))
 
 
 class FileReader:
-    """Reads files with a DuckDB of its own, one after the other."""
+    """Reads files, one after the other, with its own DuckDB."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, spill: Path, watch: LoadWatch) -> None:
         self.connection = connection
@@ -127,10 +132,10 @@ class FileReader:
         self._registered: object = None
 
     def open(self, source: Source, kind: FileKind, head: bytes, options: LoadOptions) -> KnownFile:
-        """Open a file of a known kind that begins with `head`.
+        """Open a file of a known kind. `head` has its first bytes.
 
-        Compressed parquet and JSON documents are unpacked for DuckDB, which may read cut files. Raises UsageError when
-        the file is damaged or cut off.
+        Compressed parquet and JSON documents are unpacked first, because DuckDB may read cut-off files without an
+        error. Raises UsageError when the file is damaged or cut off.
         """
         contents = source.path
         if kind.name in ("csv", "tsv", "fields"):
@@ -163,7 +168,7 @@ class FileReader:
         return KnownFile(source, kind, contents, is_array=is_array, events_in=options.events_in)
 
     def _rows_of_answer(self, contents: Path, begin: int) -> Path:
-        """Copy the array of rows in a JSON answer of a service to a file. It begins at the byte `begin`."""
+        """Copy the array of rows in a service's JSON answer to a file. The array begins at the byte `begin`."""
         self._opened += 1
         rows = self._spill / str(self._opened)
         with contents.open("rb") as answer, rows.open("wb") as file:
@@ -176,7 +181,7 @@ class FileReader:
         return rows
 
     def _parquet(self, file: KnownFile) -> KnownFile:
-        """Check the footer, sizes and pages of a parquet file. Returns it with the bytes of its widest rows."""
+        """Check the footer, sizes and pages of a parquet file. Returns the file with the `width` of its widest rows."""
         width = parquet.check_footer(file.source, file.contents, self._watch)
         described = self.rows(file, f"DESCRIBE FROM {file.table}")
         [(count, size, widest)] = self.rows(file, parquet.size_query(file.table, described))
@@ -186,36 +191,39 @@ class FileReader:
         return replace(file, width=width)
 
     def first_bytes(self, source: Source, size: int) -> bytes:
-        """The first bytes of a file, unpacked. Raises UsageError if its packing is not supported."""
+        """Return the first bytes of a file, unpacked. Raises UsageError if the packing is not supported."""
         with opened(source, self._watch) as file:
             head = file.read(size)
         decompression.require_read(source, head)
         return head
 
     def head(self, file: KnownFile) -> Tally:
-        """Register the head of a file as the table `lines`. The result counts lines that are no entries."""
+        """Register the head of a file as the table `lines`. Returns a Tally that counts lines that are no entries."""
         tally = Tally()
         with self._readable(file):
             batches = () if file.is_parquet else self._batches(file, tally, _HEAD_BLOCK)
-            filled = islice((batch for batch in batches if batch.num_rows), 2)  # the last entry of a log is alone
+            filled = islice((batch for batch in batches if batch.num_rows), 2)  # the last entry is its own batch
             self._register(pa.Table.from_batches(filled, self._schema(file)).slice(0, HEAD_ROWS))
         return tally
 
     def stream(self, file: KnownFile, tally: Tally) -> None:
-        """Register a whole file as the table `lines`, for one query. `tally` counts lines that are no entries."""
+        """Register a whole file as the table `lines`, for a single query. `tally` counts lines that are no entries."""
         if not file.is_parquet:
             batches = self._watched(self._batches(file, tally))
             self._register(pa.RecordBatchReader.from_batches(self._schema(file), batches))
 
     def rows(self, file: KnownFile, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a query. Raises UsageError when the file cannot be read."""
+        """Return the rows of a query. Raises UsageError when the file cannot be read."""
         with self._readable(file):
             rows = self.connection.execute(sql).fetchall()
             self.check()
         return rows
 
     def batches(self, file: KnownFile, sql: str) -> Iterator[pa.RecordBatch]:
-        """The rows of a query over a stream, in batches of ROWS_OF_KNOWN_WIDTH rows or about BATCH_BYTES."""
+        """Yield the rows of a query over a stream, in batches.
+
+        A batch has ROWS_OF_KNOWN_WIDTH rows or about BATCH_BYTES bytes.
+        """
         most = ROWS_OF_KNOWN_WIDTH if file.is_parquet else ROWS_PER_BATCH
         with self._readable(file):
             self.connection.execute(_FOR_LONG_SQL if len(sql) > LONG_SQL else _FOR_SHORT_SQL)
@@ -231,20 +239,20 @@ class FileReader:
             yield batch
 
     def check(self) -> None:
-        """Raise the error that has ended the stream, or that of the watch."""
+        """Raise the error that has ended the stream, or the error of the watch."""
         if self._failure is not None:
             raise self._failure
         self._watch.check()
 
     @contextmanager
     def _readable(self, file: KnownFile) -> Iterator[None]:
-        """Raise errors of DuckDB in the block as an error about the file."""
+        """Raise DuckDB's errors in the block as an error about the file."""
         source, kind = file.source, file.kind.name
         try:
             yield
         except MemoryError:
             raise self._watch.out_of_memory(source.name, kind) from None
-        except (duckdb.Error, OSError, ValueError, OverflowError) as error:  # Arrow passes on errors of DuckDB as such
+        except (duckdb.Error, OSError, ValueError, OverflowError) as error:  # Arrow turns errors of DuckDB into these
             if StatementFailed(error, "load").cause is Cause.MEMORY:
                 raise self._watch.out_of_memory(source.name, kind) from None
             why = re.sub(r' in file "[^"]*"', "", first_line(error)).replace(str(file.contents), source.name)
@@ -278,9 +286,9 @@ class FileReader:
         return (without_deep(batch, tally) for batch in self._events(file.events_in, entries, tally))
 
     def _events(self, member: str, objects: Iterator[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
-        """The events in a member of the objects of ndjson, with the numbers of their lines.
+        """Yield the events in a member of the objects of ndjson, with the numbers of their lines.
 
-        Objects without the member, and other members of the objects, are counted in `tally`.
+        `tally` counts the objects without this member, and the objects with other members.
         """
         with self.connection.cursor() as cursor, interruptible(cursor, self._watch.check):
             for batch in objects:
@@ -291,7 +299,7 @@ class FileReader:
                 yield from (part.cast(lines.SCHEMA) for part in events.to_arrow_reader(ROWS_PER_BATCH))
 
     def _elements(self, file: KnownFile) -> Iterator[pa.RecordBatch]:
-        """The elements of a JSON array, or objects that follow each other, with their numbers."""
+        """Yield the elements of a JSON array, or JSON objects that follow each other, with their numbers."""
         form = f"format='{'array' if file.is_array else 'unstructured'}', compression='none'"
         with self.connection.cursor() as cursor, interruptible(cursor, self._watch.check):
             elements = cursor.sql(
@@ -312,7 +320,7 @@ class FileReader:
                 raise
 
     def _check_json(self, file: KnownFile) -> None:
-        """Raise UsageError with the line at which an array is not JSON, unless that would take much memory."""
+        """Raise UsageError with the line at which an array is not JSON, unless the check would take much memory."""
         if file.is_array and file.contents.stat().st_size <= _LARGEST_CHECKED:
             try:
                 json.loads(file.contents.read_text("utf-8-sig", "replace"), object_pairs_hook=len)
@@ -320,10 +328,13 @@ class FileReader:
                 where = f"line {error.lineno} is not JSON: {shown(error.doc[error.pos :])}"
                 raise UsageError(f"{file.source.name} could not be read: {where}", hint=NOTHING_CHANGED) from None
             except (RecursionError, ValueError):
-                pass  # JSON, but not as DuckDB reads it
+                pass  # valid JSON, but DuckDB cannot read it
 
     def _watched(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pass batches of a stream through. An error ends it and is kept, because DuckDB would keep only its text."""
+        """Yield the batches of a stream. If there is an error, keep it and end the stream:
+
+        DuckDB would only keep its text.
+        """
         try:
             for batch in batches:
                 self._watch.check()
@@ -334,7 +345,7 @@ class FileReader:
 
 @contextmanager
 def reading(zone: str, watch: LoadWatch) -> Iterator[FileReader]:
-    """A reader of files for the block; `zone` is the zone of times without a zone.
+    """Open a reader of files for the block. `zone` is the zone for times without a zone.
 
     `watch` is called repeatedly while a file is read. When it raises an error, reading stops.
     """

@@ -1,6 +1,7 @@
-"""Decides which objects inside events become columns such as `req.status`, and which stay JSON text.
+"""Decides which objects inside events become columns such as `req.status`, and which objects stay JSON text.
 
-An object becomes columns as a whole or not at all, so nothing of it is lost. Objects near the top come first.
+An object becomes columns as a whole or not at all, so none of its members are lost. If there is a limit, objects near
+the top of an event are the first to become columns.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ from svcctl.service.language.types import Type
 from svcctl.service.loading.limits import LoadLimits
 
 MemberPath = tuple[str, ...]
-"""The names of members from the top of an event to a member inside it."""
+"""The names of the members on the way from the top of an event to a member inside it."""
 JSON, NULL = "JSON", "NULL"
-"""The types of a member with arrays, objects or values of several types, and of one without values."""
+"""JSON is the type of a member with arrays, objects or values of several types.
+
+NULL is the type of one without values.
+"""
 JSON_NUMBERS = ("UBIGINT", "BIGINT", "DOUBLE")
-"""The number types in a JSON structure; each holds the values of the types before it."""
+"""The number types in a JSON structure. Each type can hold the values of the types before it."""
 
 
 def common_type(type_: str, other: str) -> str:
-    """The type of a member that has these two types in different objects."""
+    """Return the type of a member that has one type in some objects and another type in other objects."""
     if other in (type_, NULL):
         return type_
     if type_ in JSON_NUMBERS and other in JSON_NUMBERS:
@@ -32,9 +36,10 @@ def common_type(type_: str, other: str) -> str:
 
 @dataclass(slots=True)
 class EventMember:
-    """A member of the objects of a file: the type of its values that are no objects, and the members of its objects.
+    """A member of the objects in a file: the type of its values, and the members of those values that are objects.
 
-    It counts the rows in which it has a number, an array, an object or another value.
+    `type` leaves objects out. The member counts the rows in which its value is a number, an array, an object, or none
+    of these.
     """
 
     type: str = NULL
@@ -44,10 +49,10 @@ class EventMember:
     objects: int = 0
     others: int = 0
     has_events: bool = False
-    """Whether the member has an array with objects."""
+    """Whether the member has an array that contains objects."""
 
     def add(self, structure: object, count: int) -> None:
-        """Add a structure that the member has in `count` rows, as described by DuckDB."""
+        """Add a structure that the member has in `count` rows. DuckDB has described the structure."""
         if isinstance(structure, dict):
             self.objects += count
             for name, inner in structure.items():
@@ -68,10 +73,11 @@ class EventMember:
 
 @dataclass(frozen=True, slots=True)
 class Flattening:
-    """The rules for objects inside events. The columns of a table, `held`, take precedence over the limits.
+    """The rules for objects inside events.
 
-    `types` are the types of columns that the table or the user names. `texts` names objects that are JSON text in
-    another file of the load. `extra` is a column that is read even if it is inside an object that stays JSON text.
+    `held` are the columns of the table: for these, the limits do not apply. `types` are the types of columns that the
+    table has or the user names. `texts` has the names of objects that are JSON text in another file of the load.
+    `extra` is a column that is read even if it is inside an object that stays JSON text.
     """
 
     limits: LoadLimits = field(default_factory=LoadLimits)
@@ -81,7 +87,7 @@ class Flattening:
     extra: str | None = None
 
     def decision(self, name: str) -> bool | None:
-        """Whether an object becomes columns; None if neither the table, a named type nor another file decides it."""
+        """Whether an object becomes columns; None if no column of the table, named type or other file decides this."""
         if any(column.startswith(f"{name}.") for column in self.held):
             return True
         return False if name in self.texts or self.types.get(name) is Type.STR else None
@@ -89,10 +95,10 @@ class Flattening:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A column: the place of its member and the type of its values.
+    """A column, with the path of its member and the type of its values.
 
-    A member that `is_mixed` has columns for its objects, too, so they are no values of this column. One that
-    `is_hidden` cannot be named in SQL, because the name of another member differs only in case.
+    If the member `is_mixed`, its objects have columns of their own and are not values of this column. If the member
+    `is_hidden`, SQL cannot name it, because the name of another member differs only in case.
     """
 
     name: str
@@ -117,17 +123,17 @@ class Leaf:
 class Flattened:
     """The columns of a file. `opened` has the objects that became columns.
 
-    `texts` has the names of objects that did not, because of the limits.
+    `texts` has the names of the objects that did not become columns because of the limits.
     """
 
     leaves: Sequence[Leaf]
     opened: Mapping[MemberPath, str]
     texts: frozenset[str]
     lists: tuple[str, ...]
-    """The names of members that have arrays of objects, which may be events."""
+    """The names of members that have arrays of objects. These objects may be the events."""
 
     def fits(self, structure: Mapping[str, object], types: Mapping[MemberPath, str]) -> bool:
-        """Whether an object with this structure has columns of these types only."""
+        """Whether an object with this structure only has columns in `types`, with values that fit these types."""
         return all(
             path in types and common_type(types[path], type_) == types[path]
             for path, type_ in self._values(structure, ())
@@ -145,9 +151,10 @@ class Flattened:
 
 
 def flattened(root: EventMember, rules: Flattening) -> Flattened:
-    """The columns for the members of events. If names are equal except for case, all but one get a number.
+    """Return the columns for the members of events.
 
-    The member nearest to the top keeps its name: a member `req.status` comes before `status` of the object `req`.
+    If names are equal except for case, one column keeps the name, and the others get a number. The member nearest to
+    the top keeps its name: a member named `req.status` comes before the member `status` of the object `req`.
     """
     opened, texts = _opened(root, rules)
     places = list(_places(root, opened, (), ()))
@@ -165,7 +172,7 @@ def flattened(root: EventMember, rules: Flattening) -> Flattened:
 
 
 def _opened(root: EventMember, rules: Flattening) -> tuple[dict[MemberPath, str], set[str]]:
-    """The objects that become columns, by their paths, and the names of objects beyond the limits."""
+    """Return the objects that become columns, by their paths, and the names of objects that exceed the limits."""
     opened: dict[MemberPath, str] = {}
     texts: set[str] = set()
     made = 0
@@ -187,13 +194,13 @@ def _opened(root: EventMember, rules: Flattening) -> tuple[dict[MemberPath, str]
 
 
 _Place = tuple[MemberPath, MemberPath, EventMember, bool]
-"""A member with a column: its path, the parts of the column's name, and whether SQL cannot name it."""
+"""A member that has a column: its path, the parts of the column's name, the member, and whether SQL cannot name it."""
 
 
 def _places(
     parent: EventMember, opened: Collection[MemberPath], path: MemberPath, names: MemberPath, hidden: bool = False
 ) -> Iterator[_Place]:
-    """The members with columns, in the order of the file. A member without a name gets its number."""
+    """Yield the members that have columns, in the order of the file. A member without a name is named by its number."""
     taken: set[str] = set()
     for at, (name, member) in enumerate(parent.members.items()):
         place, column_path = (*path, name), (*names, name or f"column{at}")
@@ -206,7 +213,7 @@ def _places(
 
 
 def _inside(root: EventMember, name: str, path: MemberPath = ()) -> Iterator[_Place]:
-    """The member inside objects whose column would have this name, if there is one."""
+    """Yield the member inside objects whose column would have this name, if such a member exists."""
     for part, member in root.members.items():
         if part == name:
             yield (*path, part), (*path, part), member, True

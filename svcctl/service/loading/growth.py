@@ -1,7 +1,7 @@
-"""Changes of a table by a load: it gets the columns that it lacks, and a named type can widen a column.
+"""Changes of a table by a load: the load can add the columns that the table lacks, and a named type can widen a column.
 
-Loads add a limited number of columns to a table. From then on, further members of JSON are kept as JSON text in one
-column, REST; other files with further columns are refused.
+Loads can add a limited number of columns to a table. When the limit is reached, further members of JSON are kept as
+JSON text in one column, REST. Other files with further columns are refused.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from svcctl.service.settings import LOAD_COLUMNS
 from svcctl.words import counted
 
 REST = "rest"
-"""The column for members of JSON that get no column, because the table may have no more."""
+"""The column for members of JSON that get no column of their own, because the table may have no more columns."""
 _ANEW = "load into another table, or replace it"
 DIFFERS = "columns-differ"
-"""The reason of errors about files whose columns differ from those of the table."""
+"""The reason of errors about files whose columns differ from the columns of the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
     """The changes that the files of a load need in its table. `types` are the types of the columns in the files.
 
-    `left` are the columns of JSON that became members of REST. `change` is None if the columns of the table stay.
+    `left` are the columns of JSON that became members of REST. `change` is None if the table's columns stay the same.
     """
 
     layouts: Sequence[Layout]
@@ -42,12 +42,12 @@ class Growth:
 
     @property
     def added(self) -> tuple[str, ...]:
-        """The new columns with their types."""
+        """The new columns, each with its type."""
         return tuple(f"{column.name} {column.type}" for column in self.change.added) if self.change else ()
 
     @property
     def widened(self) -> tuple[str, ...]:
-        """The widened columns with their types before and after."""
+        """The widened columns, each with its types before and after the load."""
         pairs = self.change.widened if self.change else ()
         return tuple(f"{old.name} from {old.type} to {new.type}" for old, new in pairs)
 
@@ -55,10 +55,10 @@ class Growth:
 def growth(
     table: Table, layouts: Sequence[Layout], types: Mapping[str, Type], options: LoadOptions, most: int
 ) -> Growth:
-    """Find the changes that a table needs for files with columns of these types. Loads add at most `most` columns.
+    """Find the changes that a table needs for files with columns of these types.
 
-    A new column without a value in any file is left out: its type is not known yet. Raises UsageError if the table
-    cannot take the files, or must keep its columns.
+    All loads together add at most `most` columns to a table. A new column that has no value in any file is left out,
+    because its type is not known yet. Raises UsageError if the table cannot take the files, or must keep its columns.
     """
     table_types = {column.name: column.type for column in table.columns}
     wider = _wider(table, table_types, options)
@@ -94,7 +94,7 @@ def check_number(table: str, count: int) -> None:
 
 
 def wider_type(type_: Type, value: str) -> Type | None:
-    """The narrowest wider type of a column that can hold a value; None if there is none."""
+    """Return the narrowest wider type of a column that can hold a value; None if there is no such type."""
     for wider in WIDER[type_]:
         try:
             if wider is Type.STR or (wider is Type.FLOAT8 and float(value) is not None):
@@ -107,7 +107,7 @@ def wider_type(type_: Type, value: str) -> Type | None:
 
 
 def _wider(table: Table, table_types: Mapping[str, Type], options: LoadOptions) -> dict[str, Type]:
-    """The columns of a table whose types the user widens. Raises UsageError for a type that is not wider."""
+    """Return the columns of a table whose types the user widens. Raises UsageError for a type that is not wider."""
     wider = {
         name: Type(word) for name, word in options.types.items() if name in table_types and table_types[name] != word
     }
@@ -126,7 +126,10 @@ def _has_value(layouts: Sequence[Layout], name: str) -> bool:
 
 
 def _check_case(table: Table, new: Collection[str]) -> None:
-    """Raise UsageError for a column that differs from one of the table only in case: engines cannot tell them apart."""
+    """Raise UsageError for a new column whose name differs from an existing name only in case.
+
+    Engines cannot tell such names apart.
+    """
     names = {column.name.casefold(): column.name for column in table.columns}
     for name in new:
         if other := names.get(name.casefold()):
@@ -145,7 +148,7 @@ def _check_rest(
     count: int,
     most: int,
 ) -> None:
-    """Raise UsageError unless the columns beyond the limit can become members of REST."""
+    """Raise UsageError if the columns beyond the limit cannot become members of REST."""
     others = [layout for layout in layouts if not _is_json(layout) and not layout.types.keys().isdisjoint(left)]
     has_own = any(REST in layout.types for layout in layouts) or table_types.get(REST, Type.STR) is not Type.STR
     if others or has_own:
@@ -162,7 +165,10 @@ def _is_json(layout: Layout) -> bool:
 
 
 def _with_rest(layout: Layout, names: Collection[str]) -> Layout:
-    """A layout of JSON with the column REST: the named columns with a value, as JSON text; null if none has one."""
+    """Add the column REST to a layout of JSON.
+
+    In a row, REST has the named columns that have a value, as JSON text. REST is null if none of them has a value.
+    """
     columns = layout.columns
     members = []
     for name in names:

@@ -1,9 +1,9 @@
-"""Finds the kind of a file by the share of the lines in its head that each kind can read.
+"""Finds the kind of a file. For each kind, it counts the lines in the file's head that the kind can read.
 
-A kind reads entries and the lines that continue them. Blank lines and comments do not count. A file that names its
-fields in a comment is of the kind `fields`. Otherwise the kinds of the file's ending come first. A kind must read nine
-of ten lines. Many texts have a comma in each line, so csv must be the only kind that reads so many, unless a column of
-its heading has a usual name of a time.
+A kind reads entries and the lines that continue them. Blank lines and comments do not count. A kind must read at least
+nine of ten lines. A file that names its fields in a comment is of the kind `fields`. Otherwise, the kinds of the file's
+ending come first. Many texts have a comma in each line. So csv must be the only kind that reads so many lines, unless a
+column in its heading has a usual name of a time.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from svcctl.words import counted
 
 HEAD_BYTES = 1 << 20
 _MAX_LINES = 1000
-"""The most bytes and lines of a head."""
+"""HEAD_BYTES and _MAX_LINES are the maximum number of bytes and of lines in a head."""
 _LINES_WITH_TIMES = 10
 """The number of lines whose times are checked for missing parts."""
 _LEAST_PERCENT = 90
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _CONTINUES = re.compile(r"[ \t]|Caused by|at\b|---|[\])}]|#\d+ ")
-"""The beginning of a line that continues an entry, such as a line of a stack trace."""
+"""Matches the beginning of a line that continues an entry, such as a line of a stack trace."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
-    """The first lines of a file, including blank ones. If `is_cut`, the head ends inside its last line."""
+    """The first lines of a file, including blank lines. If `is_cut`, the head ends inside its last line."""
 
     name: str
     lines: Sequence[str]
@@ -41,17 +41,17 @@ class FileHead:
 
     @property
     def has_events(self) -> bool:
-        """Whether the head has more than blank lines and comments."""
+        """Whether the head has a line that is neither blank nor a comment."""
         return bool(self.first_event)
 
     @property
     def has_one_line(self) -> bool:
-        """Whether the head has just one line that is neither blank nor a comment."""
+        """Whether the head has exactly one line that is neither blank nor a comment."""
         return sum(map(_may_be_event, self.lines)) == 1
 
     @property
     def first_event(self) -> str:
-        """The first line that is neither blank nor a comment; empty if there is none."""
+        """The first line that is neither blank nor a comment; empty if there is no such line."""
         return next(filter(_may_be_event, self.lines), "")
 
 
@@ -60,9 +60,9 @@ def _may_be_event(line: str) -> bool:
 
 
 def head_of(name: str, data: bytes) -> FileHead:
-    """The head of a file. `data` has the first HEAD_BYTES bytes of the file, or all of a shorter one.
+    """Return the head of a file. `data` has the first HEAD_BYTES bytes of the file, or the whole file if it is shorter.
 
-    Raises UsageError for text in another encoding, which has NUL in it.
+    Raises UsageError for text in another encoding, which shows by the character NUL.
     """
     lines = _LINE_END.split(data.decode("utf-8-sig", errors="replace"))
     is_cut = len(data) == HEAD_BYTES
@@ -76,9 +76,9 @@ def head_of(name: str, data: bytes) -> FileHead:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The lines of a head that a kind can read: `read` of `lines` lines.
+    """The number of lines in a head that a kind can read: `read` of `lines` lines.
 
-    `first_unread` is the index of the first line that it cannot read.
+    `first_unread` is the index of the first line that the kind cannot read.
     """
 
     kind: FileKind
@@ -87,7 +87,7 @@ class Score:
     reads_first: bool
     first_unread: int | None
     names: Sequence[str] = ()
-    """The cells of the first row of csv."""
+    """The cells in the first row of csv."""
 
     @property
     def is_enough(self) -> bool:
@@ -99,10 +99,10 @@ class Score:
 
 
 def kind_of(head: FileHead, ending: str, written: str, time_names: Sequence[str]) -> FileKind:
-    """Find the kind of a file by its head and its ending, such as `.csv`. Raises UsageError if it is not clear.
+    """Find the kind of a file by its head and its ending, such as `.csv`. Raises UsageError if the kind is not clear.
 
-    `written` is the pattern of the times in a log, or empty. `time_names` are usual names of times in lower case, by
-    which a heading of csv is known.
+    `written` is the pattern of the times in a log, or empty. `time_names` are usual names of columns of times, in lower
+    case; a line with one of these names is a heading of csv.
     """
     is_lacking = not written and incomplete_time(head.first_event) is not None
     scores = [_score(kind, head, written) for kind in FILE_KINDS.values()]
@@ -134,7 +134,7 @@ def kind_of(head: FileHead, ending: str, written: str, time_names: Sequence[str]
 
 
 def _is_above_times(table: Score, log: Score, head: FileHead) -> bool:
-    """Whether the first line is a heading, because in the entries that `log` reads the time is a cell of its own."""
+    """Whether the first line is a heading, because each entry that `log` reads has its time in a cell of its own."""
     separator = _SEPARATORS[table.kind.name] or frequent_separator(head.first_event)
     if log.reads_first or table.read < table.lines or f"{separator} " in head.first_event:
         return False
@@ -143,14 +143,17 @@ def _is_above_times(table: Score, log: Score, head: FileHead) -> bool:
 
 
 def _lacking(head: FileHead) -> tuple[str, Skip] | None:
-    """An incomplete time and the part that it lacks, if half of the first lines have such times; else None."""
+    """Return an incomplete time and the part that it lacks, if at least half of the first lines have incomplete times.
+
+    Otherwise return None.
+    """
     lines = list(islice(filter(_may_be_event, head.lines), _LINES_WITH_TIMES))
     times = [time for time in map(incomplete_time, lines) if time]
     return times[0] if times and 2 * len(times) >= len(lines) else None
 
 
 def best_log(head: FileHead, written: str) -> FileKind:
-    """The kind of a file that the user calls a log, by the place of the time in its lines.
+    """Return the kind of a file that the user calls a log, by the place of the time in its lines.
 
     Raises UsageError if the times lack a part.
     """
@@ -167,7 +170,10 @@ def best_log(head: FileHead, written: str) -> FileKind:
 
 
 def _best(scores: Iterable[Score]) -> Score | None:
-    """The score with the largest share; of equal ones the last, which is the most specific kind."""
+    """Return the score with the largest share of lines.
+
+    Of equal scores, return the last one: its kind is the most specific.
+    """
     return max(reversed(list(scores)), key=lambda score: score.read / (score.lines or 1), default=None)
 
 
@@ -206,9 +212,9 @@ def _counted(kind: FileKind, head: FileHead) -> Score:
 
 
 def _entries(kind: FileKind, head: FileHead) -> list[bool]:
-    """The lines that are entries of a kind with a pattern, or continue an entry.
+    """Find the lines that begin an entry or continue one, for a kind that has a pattern.
 
-    A line directly before such a continuation belongs to the entry, too: stack traces often begin with a message.
+    A line directly before a continuation belongs to the entry, too, because stack traces often begin with a message.
     """
     lines, fits = head.lines, [False] * len(head.lines)
     joins = re.compile(kind.continuation) if kind.continuation else None
@@ -224,7 +230,7 @@ def _entries(kind: FileKind, head: FileHead) -> list[bool]:
 
 
 def _objects(kind: FileKind, head: FileHead) -> list[bool]:
-    """The lines that are JSON objects; the last one may be cut."""
+    """Find the lines that are JSON objects. The last line may be cut."""
     fits = [line.startswith("{") and _json_end(line) == len(line.rstrip()) for line in head.lines]
     if head.is_cut:
         fits[-1] = head.lines[-1].startswith("{")
@@ -232,7 +238,10 @@ def _objects(kind: FileKind, head: FileHead) -> list[bool]:
 
 
 def _json_end(text: str) -> int:
-    """The end of the first JSON value in a text; 0 if it is not JSON. A value that is nested too deep is JSON."""
+    """Return the end of the first JSON value in a text; 0 if the text is not JSON.
+
+    A value that is nested too deep is JSON.
+    """
     try:
         _, end = _DECODER.raw_decode(text)
     except RecursionError:
@@ -243,7 +252,10 @@ def _json_end(text: str) -> int:
 
 
 def _documents(kind: FileKind, head: FileHead) -> list[bool]:
-    """The lines of an array, or of several JSON values in turn; none if each line is an object of its own."""
+    """Find the lines of a JSON array, or of JSON values that follow each other.
+
+    Find no lines if each line is an object.
+    """
     fits = [False] * len(head.lines)
     objects = _objects(kind, head)
     text = "\n".join(head.lines)
@@ -268,7 +280,7 @@ def _documents(kind: FileKind, head: FileHead) -> list[bool]:
 
 
 def _fields(kind: FileKind, head: FileHead) -> list[bool]:
-    """All lines that are not blank, if one of the comments above the rows names the fields."""
+    """Find all lines that are not blank, if a comment before the rows names the fields. Otherwise find no lines."""
     comments = takewhile(lambda line: line.startswith("#") or not line.strip(), head.lines)
     is_named = any(map(kind.looks, comments))
     return [is_named and bool(line.strip()) for line in head.lines]
@@ -281,7 +293,7 @@ def _magic(kind: FileKind, head: FileHead) -> list[bool]:
 _BETWEEN_DOCUMENTS, _BETWEEN_ELEMENTS = re.compile(r"\s*"), re.compile(r"[\s,\]]*")
 _DECODER = json.JSONDecoder()
 _SEPARATORS = {"csv": None, "tsv": "\t"}
-"""The kinds that are tables of text, with their separators."""
+"""The kinds that are tables of text, with their separators; None if the heading decides the separator."""
 _OBJECTS = ("ndjson", "json")
 _MEASURES: dict[str, Callable[[FileKind, FileHead], list[bool]]] = {
     "ndjson": _objects,
@@ -293,7 +305,10 @@ _MEASURES: dict[str, Callable[[FileKind, FileHead], list[bool]]] = {
 
 
 def _unclear(head: FileHead, scores: Iterable[Score]) -> UsageError:
-    """The error for a head that no kind reads, with the two best kinds and the first line that does not fit."""
+    """Return the error for a head that no kind can read.
+
+    It shows the two best kinds and the first line that does not fit.
+    """
     best = sorted((score for score in scores if score.read), key=lambda score: -score.read / score.lines)[:2]
     at = best[0].first_unread if best else next(at for at, line in enumerate(head.lines) if line.strip())
     line = shown(head.lines[at or 0])

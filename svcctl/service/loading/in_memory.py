@@ -1,4 +1,4 @@
-"""An engine in memory, for files that are loaded for one query."""
+"""An engine in memory, for files that are loaded for a single query."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from svcctl.service.engines.duckdb import DuckDBEngine
 
 @contextmanager
 def engine_in_memory() -> Iterator[Engine]:
-    """An engine without tables. Data that does not fit in memory goes to a temporary directory of the block."""
+    """Open an engine without tables. Data that does not fit in memory goes to a temporary directory of the block."""
     with temporary("query") as folder, DuckDBEngine(spill=folder / "spill") as engine:
         yield Engine(engine, engine)

@@ -1,6 +1,6 @@
-"""The kinds of file that can be loaded: a row for each, and how to recognize it.
+"""The kinds of file that can be loaded: one row for each kind, with the patterns that recognise it.
 
-This module imports no engine, so that the command line can list the kinds; DuckDB reads the files, see `files.py`.
+This module imports no engine, so that the command line can list the kinds. DuckDB reads the files, see `files.py`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Looks = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """A kind of file: its name and usual endings.
+    """A kind of file, with its name and usual endings.
 
     For files that are read line by line, `looks` and `pattern` match an entry, and `continuation` matches the beginning
-    of a line that continues the previous entry. A line that `comment` matches is neither an entry nor skipped. Other
-    kinds are recognised in `heads.py`.
+    of a line that continues the previous entry. A line that `comment` matches is not an entry, and is not counted as
+    skipped. The code that recognises other kinds is in `heads.py`.
     """
 
     name: str
@@ -37,7 +37,8 @@ ACCESS = (
 )
 """The pattern of a line in the common log format: host, user, time, request, status and size.
 
-Server and port may come before. In the combined format, referrer and agent come after. The last group is the rest.
+A server and a port may come before these parts. In the combined format, referrer and agent follow. The last group is
+the rest of the line.
 """
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) {_MONTH} [ \d]\d"
@@ -47,9 +48,9 @@ _ABBREVIATIONS = (
     "|SGT|WAT|WIB"
 )
 _ZONE = rf" ?Z| ?[+-]\d{{2}}:?\d{{2}}| ?[+-](?:0\d|1[0-4])| (?:UTC|GMT|{_ABBREVIATIONS}|(?:{_AREAS})/[\w+/-]+)"
-"""The pattern of an offset or a zone after a time; other words in capitals belong to the message."""
+"""The pattern of an offset or a zone after a time. Other words in capitals belong to the message."""
 _FRACTION = r"(?:[.,]\d+|:\d{3})?"
-"""The pattern of a fraction of a second; some programs write milliseconds after a colon."""
+"""The pattern of the fraction of a second. Some programs write milliseconds after a colon."""
 _NAMED_DAY = rf"\d\d[/ -]{_MONTH}[/ -]\d{{4}}[: ]"
 _TIME = (
     rf"(?:\d{{4}}[-/]\d{{2}}[-/]\d{{2}}(?:T| +)\d{{2}}:\d{{2}}:\d{{2}}{_FRACTION}"
@@ -60,27 +61,33 @@ _TIME = (
 )
 _BEGINS_TIME = rf"\d{{4}}[-/]\d\d[-/]\d\d(?:T| +)\d\d:|{_DAY} \d\d:|{_NAMED_DAY}\d\d:|\d\d[/.]\d\d[/.]\d{{4}} \d\d:"
 _EPOCH = r"1\d{9}(?:\.\d{1,9})?|1\d{12}"
-"""Epoch seconds or milliseconds at the beginning of a line, of the years 2001 to 2033."""
+"""The pattern of epoch seconds or milliseconds at the beginning of a line, for the years 2001 to 2033."""
 NUMBER_TIME = r"\d+(?:[.,]\d+)?"
 _INNER_NUMBER_TIME = r"\d{9,}(?:[.,]\d+)?"
-"""Times that are numbers in a unit that the user names: at the beginning of a line, and after words, where small
-numbers mean other things."""
+"""The pattern of a time that is a number in a unit which the user names.
+
+The number is at the beginning of a line or after some words; there, small numbers have other meanings.
+"""
 _WORD = r"""(?:\[[^\]\n{"]*\][^\s{"]*|\[?[^\s\[{"][^\s{"]*)[ \t]+"""
-"""A word or a text in brackets before the time of a log line, without braces and quotes, which JSON and csv have."""
+"""The pattern of a word, or a text in brackets, before the time of a log line.
+
+It matches no braces and no quotes, because lines of JSON and csv contain these.
+"""
 _MOST_WORDS = 8
 _LINES_WITH_PLACES = 100
-"""The most lines that are searched for the place of the time."""
+"""The maximum number of lines that are searched for the place of the time."""
 JOURNAL_HEADER = r"-- .* --$"
-"""The pattern of a line that journalctl writes above and between events."""
+"""The pattern of a line that journalctl writes before and between events."""
 _TIME_FIRST = r"()((?:\[ *)?)"
-"""The pattern before a time at the beginning of a line. Its two groups are empty, and `[` or nothing."""
+"""The pattern before a time at the beginning of a line. Its first group is empty, its second group is `[` or empty."""
 
 
 def _inner_groups(words: int, *, indented: bool) -> str:
-    """The pattern of the text before a time inside a line.
+    """Return the pattern of the text before a time inside a line.
 
-    It has two groups. The first matches up to `words` words and a text that touches the time, the second `[`, `ts=` or
-    `msg=audit(`. The touching text does not end with a digit: after a digit, 00:00 may be the rest of 10:00:00.
+    It has two groups. The first group matches up to `words` words, and a text directly before the time. The second
+    group matches `[`, `ts=` or `msg=audit(`. The text directly before the time does not end with a digit: after a
+    digit, 00:00 may be the rest of 10:00:00.
     """
     joined = r"""(?:(?:[^\s\[({"=]*[^\s\[({"=\d])?[^\s\[({"=\w]|[A-Z])?"""
     blanks = "[ \t]*" if indented else ""
@@ -88,10 +95,13 @@ def _inner_groups(words: int, *, indented: bool) -> str:
 
 
 def _entry(before: str, time: str) -> str:
-    """The pattern of an entry, with groups: the text before, `[` or nothing, the time, `]` or nothing, the message.
+    """Return the pattern of an entry.
 
-    The message is in one of two groups: in the first if a separator comes before it, in the second if it begins with
-    another character that is neither a letter nor a digit.
+    Its groups are the text before the time, an opening bracket, the time, a closing bracket and the message.
+
+    A bracket may be missing; then its group is empty. The message is in one of two groups: in the first one if a
+    separator comes before it, in the second one if it begins with another character that is neither a letter nor a
+    digit.
     """
     return rf"""(?s)^{before}({time})([\])"]?)(?:(?:[:,;|]\s*|\s+)(.*)|([^A-Za-z0-9\s:,;|].*))?$"""
 
@@ -100,7 +110,10 @@ def _log(before: str, time: str, begins: str) -> FileKind:
     entry = _entry(before, time)
 
     def looks(line: str) -> object:
-        """Whether a line is an entry; false for an access log, a comment, and a time that is a cell of csv."""
+        """Whether a line is an entry.
+
+        False for a line of an access log, a comment, and a time that is a cell of csv.
+        """
         match = None if line.startswith("#") else re.match(entry, line)
         is_cell = match and match[1].endswith((",", ";", "|")) and match[1][-1] in line[match.start(3) :]
         return match and "\t" not in match[1] and not is_cell and not re.match(ACCESS, line)
@@ -109,9 +122,10 @@ def _log(before: str, time: str, begins: str) -> FileKind:
 
 
 def log_kinds(lines: Sequence[str], written: str = "") -> Iterator[FileKind]:
-    """The kinds of logs that these lines may be, by the place of the time. `written` is a pattern of the time.
+    """Yield the kinds of logs to which these lines may belong, by the place of the time.
 
-    A time is at the beginning of a line, or after some words. Lines that begin with blanks may be entries.
+    `written` is a pattern of the time. A time is at the beginning of a line, or after some words. Lines that begin with
+    blanks may be entries.
     """
     times = [(written, written)] if written else [(_TIME, _BEGINS_TIME), (_EPOCH, _EPOCH)]
     yield from (_log(_TIME_FIRST, *time) for time in times)
@@ -128,11 +142,11 @@ _INCOMPLETE: Mapping[Skip, str] = {
     Skip.NO_YEAR: rf"{_MONTH_DAY}[ T-]+\d\d:\d\d:\d\d(?:[.,]\d+)?(?! (?:[A-Z]+ ){{0,2}}\d{{4}}\b)",
     Skip.NO_DAY: r"\d\d:\d\d:\d\d(?:[.,]\d+)?",
 }
-"""Patterns of times in logs that lack a part, which the user must name."""
+"""The patterns of times in logs that lack a part. The user must name the part."""
 
 
 def incomplete_time(line: str) -> tuple[str, Skip] | None:
-    """An incomplete time in a line of a log, and the part that it lacks; None if there is none.
+    """Find an incomplete time in a line of a log. Return the time and the part that it lacks, or None.
 
     A time of day counts only at the beginning of the line.
     """
@@ -149,7 +163,7 @@ _HOST = r"(-|[\w:\[](?:[^\s|]*[^\s|:])?)"
 _OLD_TIME = rf"{_MONTH} {{1,2}}\d{{1,2}} (?:\d{{4}} )?\d\d:\d\d:\d\d(?:\.\d{{1,6}})?"
 _ISO_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"
 _PRECISE_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}[+-]\d\d:\d\d"
-"""The pattern of a time as current syslog daemons write it to files."""
+"""The pattern of a time in the form in which current syslog daemons write it to files."""
 SYSLOG = (
     r"(?s)^(?:<(\d{1,3})>1 (\S+) (\S+) ([^\s|]+) ([^\s|]+) ([^\s|]+)"
     r"(?: (-|(?:\[(?:[^\]\\]|\\.)*\])+))?(?: " + "\ufeff?(.*))?"
@@ -157,16 +171,19 @@ SYSLOG = (
 )
 """The pattern of a line of syslog: the eight parts of RFC 5424, or the parts of RFC 3164.
 
-In RFC 3164 a tag may come without a host.
+In RFC 3164, a tag may come without a host.
 """
 _LOOKS_SYSLOG = (
     rf"<\d{{1,3}}>1 \S+ |(?:<\d{{1,3}}>)?{_OLD_TIME}:?(?: |$)|<\d{{1,3}}>{_ISO_TIME} \S+ "
     rf"|{_PRECISE_TIME} [a-z0-9][\w.-]* {_TAG}"
 )
-"""The beginning of a line of syslog. Other programs write precise times, so a lower-case host and a tag must follow."""
+"""The pattern for the beginning of a line of syslog.
+
+Other programs write precise times, too, so a host in lower case and a tag must follow such a time.
+"""
 _PAIR = r'[^\s="]+=(?:"(?:[^"\\]|\\.)*"|[^\s"]*)'
 _LOGFMT = rf"{_PAIR}(?:\s+{_PAIR})+\s*$"
-"""The pattern of a line with at least two pairs key=value; a value with blanks is in quotes."""
+"""The pattern of a line with at least two pairs key=value. A value that contains blanks is in quotes."""
 
 
 def _matches(pattern: str) -> Looks:
@@ -174,9 +191,9 @@ def _matches(pattern: str) -> Looks:
 
 
 _NAMES_FIELDS = r"#[Ff]ields(?:[:\t]|[^\w\s])|#separator "
-"""The pattern of a comment that names the fields of a file, above its rows."""
+"""The pattern of a comment that names the fields of a file, before its rows."""
 OWN_JSON = r'\{"success":true,"msg":"[^\n]*"object":\[\s*$'
-"""The pattern of the first line of a JSON answer of a service, before its rows."""
+"""The pattern of the first line of a service's JSON answer, before its rows."""
 
 FILE_KINDS: Mapping[str, FileKind] = {
     kind.name: kind
@@ -193,4 +210,4 @@ FILE_KINDS: Mapping[str, FileKind] = {
         FileKind("fields", (), _matches(_NAMES_FIELDS)),
     )
 }
-"""The kinds of file by name; more specific kinds come later."""
+"""The kinds of file by name. A more specific kind comes after a less specific kind."""

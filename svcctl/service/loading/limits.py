@@ -1,4 +1,4 @@
-"""The limits of a load: its time, the bytes that its files unpack to, its memory, and the columns that it adds."""
+"""The limits of a load: its time, the unpacked bytes of its files, its memory, and the columns that it adds."""
 
 from __future__ import annotations
 
@@ -23,11 +23,14 @@ from svcctl.service.settings import (
 from svcctl.words import size_text
 
 MAX_FIELDS = 1000
-"""The most columns of a file; with more, the names are probably data."""
+"""The maximum number of columns of a file. If there are more names, they are probably data."""
 MAX_FREE_BYTES = 500_000_000
-"""Files that unpack to no more than this have no limit of the ratio: some thousand equal rows are packed very small."""
+"""The ratio of a file that unpacks to at most this many bytes is not limited.
+
+A few thousand equal rows already have a high ratio.
+"""
 MAX_DEPTH = 200
-"""How deep the values of a JSON object may be nested."""
+"""The maximum depth to which the values of a JSON object may be nested."""
 _UNCHANGED = "nothing was changed"
 
 
@@ -37,17 +40,20 @@ class LoadLimits:
 
     seconds: float = LOAD_TIME.default_value
     unpacked_bytes: int = LOAD_BYTES.default_value
-    """The bytes that all files of a load unpack to."""
+    """The maximum number of bytes to which all files of a load together may unpack."""
     ratio: int = LOAD_RATIO.default_value
-    """The most times its own size that a file may unpack to, if that is more than MAX_FREE_BYTES."""
+    """The maximum ratio of the unpacked size of a file to its own size.
+
+    It applies to files that unpack to more than MAX_FREE_BYTES.
+    """
     memory_bytes: int = LOAD_MEMORY.default_value
-    """The memory of the engine that reads the files."""
+    """The maximum memory, in bytes, of the engine that reads the files."""
     depth: int = LOAD_DEPTH.default_value
-    """The most levels of members that become columns: 2 for `a.b`. With 1, no objects become columns."""
+    """The maximum levels of members that become columns: 2 for `a.b`. With 1, no object becomes columns."""
     nested_columns: int = LOAD_NESTED_COLUMNS.default_value
-    """The columns that a file may have for members of its objects."""
+    """The maximum number of columns that a file may have for members of its objects."""
     added_columns: int = LOAD_COLUMNS.default_value
-    """The columns that all loads together may add to a table."""
+    """The maximum number of columns that all loads together may add to a table."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
@@ -56,7 +62,7 @@ class LoadLimits:
 
 
 class LoadWatch:
-    """Ends a load that has reached a limit, or whose client is gone: its methods raise the error that ends it.
+    """Ends a load that has reached a limit, or whose client is gone. Its methods raise the error that ends the load.
 
     `go_on` raises an error when the client is gone.
     """
@@ -75,8 +81,8 @@ class LoadWatch:
         self._checking = Lock()
 
     def check(self) -> None:
-        """Raise the error of a client that is gone, or of a load that takes too long."""
-        with self._checking:  # several threads check
+        """Raise an error if the client is gone or the load has taken too long."""
+        with self._checking:  # several threads call this method
             self._go_on()
         if self._clock() >= self._end:
             raise ServiceError(
@@ -86,7 +92,7 @@ class LoadWatch:
             )
 
     def unpacked(self, path: Path, name: str, size: int) -> None:
-        """Note that a file unpacks to at least `size` bytes. Raises ServiceError above a limit."""
+        """Record that a file unpacks to at least `size` bytes. Raises ServiceError if this exceeds a limit."""
         self._unpacked[path] = max(size, self._unpacked.get(path, 0))
         if sum(self._unpacked.values()) > self.limits.unpacked_bytes:
             raise ServiceError(
@@ -102,7 +108,7 @@ class LoadWatch:
             )
 
     def out_of_memory(self, name: str, kind: str) -> ServiceError:
-        """The error for a file that cannot be read with the memory that a load may use."""
+        """Return the error for a file that needs more memory than a load may use."""
         return ServiceError(
             f"cannot read {name} as {kind}: it needs more memory than the {size_text(self.limits.memory_bytes)} that a "
             "load may use",

@@ -1,6 +1,6 @@
 """Reads the entries of a text file and the numbers of their lines, in batches.
 
-An entry is a line with the lines that continue it: a stack trace belongs to the entry before it.
+An entry is a line together with the lines that continue it: a stack trace belongs to the entry before it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from svcctl.service.loading.nesting import may_be_deep, without_deep
 from svcctl.service.loading.skips import LONGEST_LINE, Aside, Skip, Tally
 
 BLOCK_BYTES = 1 << 21
-"""How many bytes of a file are read at once; several times as many are in memory."""
+"""The number of bytes that are read from a file at once. Several times as many bytes are in memory."""
 BOM = b"\xef\xbb\xbf"
 MAX_ENTRY_BYTES = 1 << 20
-"""The most bytes of an entry of several lines; a further line begins a new entry."""
+"""The maximum size, in bytes, of an entry of several lines. A line beyond it begins a new entry."""
 SCHEMA = pa.schema([("number", pa.int64()), ("line", pa.string())])
 
 
 class Readable(Protocol):
-    """A file, or the bytes that it unpacks to."""
+    """A file, or its unpacked bytes."""
 
     def read(self, size: int, /) -> bytes: ...
 
@@ -44,12 +44,11 @@ def batches(
     comment: str = "",
     is_json: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The entries of a file that are not empty, each with the number of its first line.
+    """Yield the entries of a file that are not empty, each with the number of its first line.
 
-    `continuation` matches the beginning of a line that continues the previous one; without it every line is an entry.
-    An entry that `comment` matches is left out.
-    `tally` counts the lines that are blank, comments, joined or too long and, with `is_json`, those that are nested too
-    deep.
+    `continuation` matches the beginning of a line that continues the previous line. Without `continuation`, every line
+    is an entry. An entry that `comment` matches is left out. `tally` counts the lines that are blank, comments, joined
+    or too long. With `is_json`, it also counts the lines that are nested too deep.
     """
     continues = re.compile(continuation) if continuation else None
     inside = re.compile(rb"\n(?:" + continuation.encode() + rb")") if continuation else None
@@ -68,7 +67,7 @@ def batches(
                 continue
             lines = _lines(whole)
             first_number, number = number, number + len(lines)
-            # The last line end is not searched: a pattern can match the empty text after it.
+            # The last line end is not searched, because a pattern can match the empty text after it.
             if continues and inside and inside.search(whole, 0, len(whole) - whole.endswith(b"\n")):
                 entries, numbers = _joined(lines.to_pylist(), range(first_number, number), continues, tally)
                 yield _batch(pa.array(entries, pa.string()), pa.array(numbers, pa.int64()), tally, comment)
@@ -80,10 +79,11 @@ def batches(
 def blocks(
     file: Readable, tally: Tally, block_size: int, longest: int, next_line: Callable[[], int], first: bytes = b""
 ) -> Iterator[bytes]:
-    """The rest of a file in blocks of whole lines. A line that is too long is counted, and becomes an empty line.
+    """Yield the rest of a file in blocks of whole lines. A line that is too long is counted, and becomes an empty line.
 
-    `next_line` returns the number of the line after the blocks so far. It is called only for a line that is too long or
-    unfinished, because counting lines takes time. `first` comes before the rest, and begins a line.
+    `next_line` returns the number of the next line after the blocks so far. It is only called for a line that is too
+    long or unfinished, because counting lines takes time. `first` are bytes that come before the rest of the file; they
+    begin a line.
     """
     rest, is_inside = first, False
     while data := file.read(block_size):
@@ -111,7 +111,7 @@ def blocks(
 
 
 def _cut(data: bytes, inside: re.Pattern[bytes] | None) -> tuple[bytes, bytes]:
-    """Split data into whole entries and a rest that the next block may continue."""
+    """Split data into whole entries, and a rest that the next block may continue."""
     end = data.rfind(b"\n") + 1
     if inside is None or end == 0:
         return data[:end], data[end:]
@@ -124,7 +124,9 @@ def _cut(data: bytes, inside: re.Pattern[bytes] | None) -> tuple[bytes, bytes]:
 
 
 def _joined(lines: list[str], numbers: range, continues: re.Pattern[str], tally: Tally) -> tuple[list[str], list[int]]:
-    """Join lines with the lines that continue them. Returns the entries, and the number of the first line of each.
+    """Join lines with the lines that continue them.
+
+    Returns the entries, and the number of the first line of each entry.
 
     Blank lines after an entry are left out.
     """
@@ -144,7 +146,7 @@ def _joined(lines: list[str], numbers: range, continues: re.Pattern[str], tally:
 
 
 def _trim(entries: list[list[str]], firsts: list[int], tally: Tally) -> None:
-    """Leave out the blank lines after entries, and count them and the lines that were joined."""
+    """Remove the blank lines after entries. Count the removed lines, and the lines that were joined."""
     joined, blank = (Aside.JOINED, 0, 0), (Aside.BLANK, 0, 0)
     for number, entry in zip(firsts, entries, strict=True):
         if len(entry) > 1:
@@ -160,7 +162,7 @@ def _trim(entries: list[list[str]], firsts: list[int], tally: Tally) -> None:
 
 
 def _lines(data: bytes) -> pa.StringArray:
-    """The lines of a block. Bytes that are not UTF-8 are replaced."""
+    """Return the lines of a block. Bytes that are not UTF-8 are replaced."""
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")
     data = data.removesuffix(b"\n")

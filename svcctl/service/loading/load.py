@@ -1,4 +1,4 @@
-"""Loading files into a table, in one transaction: a load that fails leaves nothing, however many files it has.
+"""Loads files into a table, in one transaction: a load that fails leaves nothing, however many files it has.
 
 Each file is recognised from its head, and then read once. A row whose time cannot be read is skipped and counted, and a
 file with too many skipped rows is refused. A value that does not fit its column becomes null and is counted.
@@ -44,7 +44,7 @@ from svcctl.words import choices, some
 
 
 class Misfit(Exception):
-    """A row does not fit the columns and types of its file's head, so the whole file has to decide them."""
+    """A row does not fit the columns and types that the head of its file has. The whole file must decide them."""
 
 
 def load(
@@ -58,14 +58,16 @@ def load(
     limits: LoadLimits | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Loaded | None:
-    """Add the events of files to a table, which is made if necessary. None when the table has a load with this ID.
+    """Add the events of files to a table, which is made if necessary. Return None if the table has a load with this ID.
 
-    `go_on` is called while files are read, and before others see the events; if it raises an error, the load ends with
-    this error and changes nothing. A load that reaches one of `limits` ends with a ServiceError. If another load makes
-    the table or changes its columns meanwhile, this load begins again and adds to the table. It also begins again if a
-    row does not fit the columns or types that were found in the head of its file.
+    `go_on` is called while files are read, and before others can see the events. If it raises an error, the load ends
+    with this error and changes nothing. A load that reaches one of the `limits` ends with a ServiceError.
+
+    The load begins again if another load makes the table or changes its columns at the same time; it then adds to the
+    table. It also begins again if a row does not fit the columns or types that were found in the head of its file.
+
     Raises UsageError when a file, its format, its time or its columns cannot be used. Files without events load nothing
-    and change nothing; --replace needs events.
+    and change nothing, but --replace needs events.
     """
     if load_id is not None and engine.has_load(table, load_id):
         return None
@@ -149,7 +151,7 @@ def _load(
 
 
 def _layouts(recogniser: Recogniser, sources: Sequence[Source]) -> list[tuple[str, Layout | None]]:
-    """The names and layouts of files. An object that is JSON text in one file is JSON text in all files."""
+    """Return the names and layouts of files. If an object is JSON text in one file, it is JSON text in all files."""
     while True:
         layouts = [(source.name, recogniser.layout(source)) for source in sources]
         flat = [layout.columns.flat for _, layout in layouts if layout is not None and layout.columns.flat is not None]
@@ -161,9 +163,10 @@ def _layouts(recogniser: Recogniser, sources: Sequence[Source]) -> list[tuple[st
 
 
 def _types(layouts: Sequence[Layout], chosen_types: Mapping[str, str]) -> dict[str, Type]:
-    """The columns of all files, eventdate first, with the types that the user chose, or else types for all values.
+    """Return the columns of all files, eventdate first, with their types.
 
-    Raises UsageError for names that differ only in case, because engines cannot tell them apart.
+    A type is chosen by the user, or is the common type of the column in all files. Raises UsageError for names that
+    differ only in case, because engines cannot tell them apart.
     """
     types_of: dict[str, list[Type]] = {}
     known: dict[str, tuple[str, str]] = {}
@@ -189,9 +192,10 @@ def _types(layouts: Sequence[Layout], chosen_types: Mapping[str, str]) -> dict[s
 
 
 def _with_texts_marked(layouts: Sequence[Layout], types: Mapping[str, Type], named: Collection[str]) -> list[Layout]:
-    """The layouts, with a mark at each other value of a column that has numbers in some file and so becomes text.
+    """Mark values in columns that have numbers in some file, but become text.
 
-    Columns in `named` get no marks: their types come from the table or from the user.
+    Every value that is not a number gets a mark. Columns in `named` get no marks, because the table or the user decides
+    their types.
     """
     numbers = {name for layout in layouts for name, type_ in layout.types.items() if type_ in NUMBERS}
     mixed = {name for name in numbers.difference(named) if types[name] is Type.STR}
@@ -216,14 +220,14 @@ class _Rows:
     types: Mapping[str, Type]
     options: LoadOptions
     held: Mapping[str, Type]
-    """The columns that the table has before the load."""
+    """The columns that the table has before the load, with their types."""
     tallies: list[tuple[Layout, Tally]] = field(default_factory=list)
     oldest: datetime | None = None
     newest: datetime | None = None
     failure: Exception | None = None
 
     def batches(self) -> pa.RecordBatchReader:
-        """The rows with the columns and types of the stored table."""
+        """Return the rows, with the columns and types of the stored table."""
         schema = pa.schema([(name, ARROW[type_]) for name, type_ in self.types.items()])
         return pa.RecordBatchReader.from_batches(schema, self._kept(schema))
 
@@ -231,7 +235,7 @@ class _Rows:
         try:
             for layout in self.layouts:
                 yield from self._of(layout, schema)
-        except (SvcctlError, Misfit) as error:  # DuckDB reads the rows, and would pass on only the error's text
+        except (SvcctlError, Misfit) as error:  # DuckDB reads the rows, and would only pass on the text of the error
             self.failure = error
             raise
 
@@ -258,7 +262,7 @@ class _Rows:
         self._check(layout, tally)
 
     def _check(self, layout: Layout, tally: Tally) -> None:
-        """Raise UsageError if no row of a file could be read, or too few."""
+        """Raise UsageError if no row of a file could be read, or if too many rows were skipped."""
         tally.settle()
         file, skipped = layout.file, tally.skipped
         about = (file.source.name, file.unit, tally)
@@ -279,7 +283,10 @@ class _Rows:
             self.newest = max(filter(None, (self.newest, ends["max"])))
 
     def findings(self, kinds: type[Skip] | type[Change] | type[Aside]) -> tuple[LoadFinding, ...]:
-        """The findings of one kind in all files (skips, changes or asides), each with its count and its first place."""
+        """Return the skips, changes or asides of all files, by `kinds`.
+
+        Each finding has its count and its first place.
+        """
         findings: dict[str, LoadFinding] = {}
         for layout, tally in self.tallies:
             for what, (count, line, value, column) in tally.findings.items():
@@ -291,7 +298,10 @@ class _Rows:
         return tuple(findings[what] for what in kinds if what in findings)
 
     def nulls(self) -> tuple[LoadFinding, ...]:
-        """The columns with values that did not fit and became null, each with the place of the first such value."""
+        """Return a finding for each column with values that did not fit and became null.
+
+        It has the place of the first such value.
+        """
         findings: dict[str, LoadFinding] = {}
         for layout, tally in self.tallies:
             for column, (count, line, value, _) in tally.nulls.items():
@@ -302,7 +312,10 @@ class _Rows:
         return tuple(findings[column] for column in self.types if column in findings)
 
     def wider(self) -> dict[str, str]:
-        """For each column with values that do not fit, a wider type that holds the first such value, if any."""
+        """Return wider types for columns with values that do not fit.
+
+        A column's wider type can hold the first such value. Columns without such a type are left out.
+        """
         types: dict[str, str] = {}
         for _, tally in self.tallies:
             for column, (_, _, value, _) in tally.nulls.items():
@@ -345,7 +358,7 @@ def _count_changes(tally: Tally, rows: pa.RecordBatch) -> None:
 
 
 def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch with the columns of all files; columns that its own file lacks are null."""
+    """Return a batch with the columns of all files. Columns that its own file lacks are null."""
     own = set(batch.schema.names)
     columns = [
         batch.column(field.name).cast(field.type) if field.name in own else pa.nulls(batch.num_rows, field.type)

@@ -1,4 +1,7 @@
-"""SQL that compares the members of JSON objects with known ones, at a fraction of the cost of their structure."""
+"""SQL that compares the members of JSON objects with known members.
+
+This is much faster than computing the structure of the objects.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ from svcctl.service.engines.duckdb.syntax import literal
 from svcctl.service.loading.flattening import JSON, JSON_NUMBERS, NULL, MemberPath
 
 MAX_COMPARED = 64
-"""The most members that are compared: each is looked up, which takes longer the more there are."""
+"""The maximum number of members that are compared. More members make each look-up slower."""
 
 
 def with_object(table: str, *, are_mostly_valid: bool = False) -> str:
-    """A table with `names`, the names of the members of `text`, and `line`, which is the text if it is a JSON object.
+    """SQL for a table with two more columns, from its column `text`.
 
-    With `are_mostly_valid` each text is parsed once, but a batch with invalid texts takes longer.
+    `line` is the text if it is a JSON object, and `names` are the names of the object's members. With
+    `are_mostly_valid`, each text is parsed only once, but a batch with invalid texts takes longer.
     """
     names = "TRY(json_keys(text))" if are_mostly_valid else "CASE WHEN json_valid(text) THEN json_keys(text) END"
     is_object = "CASE WHEN json_valid(text) THEN starts_with(text, '{') OR json_type(text) = 'OBJECT' END"
@@ -23,11 +27,14 @@ def with_object(table: str, *, are_mostly_valid: bool = False) -> str:
 
 
 def compared(table: str, members: Mapping[MemberPath, str], objects: Collection[MemberPath]) -> tuple[str, str]:
-    """A table of `with_object` with the types of members, and the condition that a row has no other members and types.
+    """SQL for a table of `with_object` with the types of members, and for a condition on its rows.
 
-    `members` are the types of members that are columns, and `objects` the members whose own members are columns.
-    The condition is never true for a row that differs. For some rows that do not, it is false or null: those with
-    values that are objects or arrays, unless the type of the member is JSON, and those with more than MAX_COMPARED.
+    The condition is true if a row has only known members, with known types. `members` has the types of the members that
+    are columns, and `objects` are the members whose own members are columns.
+
+    The condition is never true for a row that differs. It may be false or null for a row that does not differ: for a
+    row with objects or arrays in members whose type is not JSON, and for all rows if there are more than MAX_COMPARED
+    members.
     """
     parents = {(), *objects}
     counted = [place for place in dict.fromkeys((*objects, *members)) if place[:-1] in parents]
@@ -48,12 +55,12 @@ def compared(table: str, members: Mapping[MemberPath, str], objects: Collection[
 
 
 def pointer(path: MemberPath) -> str:
-    """A JSON pointer to a member, as a literal of SQL."""
+    """Return a JSON pointer to a member, as an SQL literal."""
     return literal("".join("/" + name.replace("~", "~0").replace("/", "~1") for name in path))
 
 
 def _types_within(type_: str) -> tuple[str, ...] | None:
-    """The types of the values that a member of a type holds; None for all types."""
+    """Return the types of values that a member of a type can hold; None if it can hold values of any type."""
     if type_ == JSON:
         return None
     if type_ in JSON_NUMBERS:

@@ -1,4 +1,7 @@
-"""Leaves out JSON whose values are nested too deep: what reads it further calls itself once for each level."""
+"""Leaves out JSON whose values are nested too deep.
+
+The code that reads JSON later calls itself once for each level.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,22 @@ from svcctl.service.loading.limits import MAX_DEPTH
 from svcctl.service.loading.skips import Skip, Tally
 
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
-"""A text, which may have brackets in it, or a bracket."""
+"""Matches a string, which may contain brackets, or a single bracket."""
 
 _OTHER_BYTES = bytes(set(range(256)) - set(b"[{\n"))
 _MANY_BRACKETS = re.compile(rb"[\[{]{%d}" % (MAX_DEPTH + 1))
 
 
 def may_be_deep(data: bytes) -> bool:
-    """Whether a line has more brackets than levels are allowed: a quick look at a block of lines."""
+    """Whether a line in a block of lines may be nested too deep: it has more opening brackets than MAX_DEPTH.
+
+    This test is fast, but it also finds lines that are not nested too deep.
+    """
     return _MANY_BRACKETS.search(data.translate(None, _OTHER_BYTES)) is not None
 
 
 def without_deep(batch: pa.RecordBatch, tally: Tally, most: int = MAX_DEPTH) -> pa.RecordBatch:
-    """The entries of a batch that are nested at most so deep; the others are counted."""
+    """Return the entries of a batch that are nested at most `most` levels deep. `tally` counts the other entries."""
     lines = batch.column("line")
     if (pc.max(pc.binary_length(lines)).as_py() or 0) <= most:
         return batch

@@ -1,7 +1,7 @@
-"""Times that are numbers: their units, and which unit the numbers of a column have.
+"""Times that are numbers: their units, and the unit of the numbers in a column.
 
-A number alone is not a time. Its unit is the one that the user names, or the one in which nine of ten of the column's
-first numbers are plausible: from 2000 until a day after now.
+A number alone does not show its time. Its unit is the one that the user names. Without a named unit, it is the unit in
+which at least nine of ten of the column's first numbers are plausible times: from 2000 until one day after now.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from svcctl.service.language.types import Type
 from svcctl.service.loading.skips import shown
 
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
-"""The years 1 to 9999 in epoch milliseconds."""
+"""The first and last moment of the years 1 to 9999, in epoch milliseconds."""
 _OLDEST_MS = to_ms(datetime(2000, 1, 1, tzinfo=UTC))
 _DAY_MS = 86_400_000
 _PLAUSIBLE_SHARE = 0.9
 _NUMBER_TEXT = re.compile(r"\s*[+-]?\d+(?:[.,]\d+)?(?:[eE][+-]?\d{1,2})?\s*")
 _DATE_DIGITS = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\d*")
 _DIGIT_FORMATS = {8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S", 17: "%Y%m%d%H%M%S%g"}
-"""The formats of dates in digits, by the number of digits."""
+"""The formats of dates that consist of digits, by the number of digits."""
 _SHORT_DATE_DIGITS = 6
-"""The digits of a date with a year of two digits."""
+"""The number of digits in a date whose year has two digits."""
 _CLOCK_DIGITS = re.compile(r"(?:[01]\d|2[0-3])[0-5]\d[0-5]\d")
 
 
 @dataclass(frozen=True, slots=True)
 class NumberUnit:
-    """A unit of times: its length in milliseconds, as a fraction, and the epoch milliseconds of the number 0."""
+    """A unit of times: its length in milliseconds as a fraction, and the time of the number 0 in epoch milliseconds."""
 
     name: str
     numerator: int
@@ -41,16 +41,16 @@ class NumberUnit:
 
     @property
     def is_local(self) -> bool:
-        """Whether the numbers count local time: days of spreadsheets do, epochs count from 1970 in UTC."""
+        """Whether the numbers count local time. Days of spreadsheets count local time; epochs count UTC."""
         return self.zero_ms != 0
 
     def number(self, ms: int) -> float:
-        """The number of a time in epoch milliseconds."""
+        """Convert a time in epoch milliseconds to the number that it has in this unit."""
         return (ms - self.zero_ms) * self.denominator / self.numerator
 
 
 _SPREADSHEET = NumberUnit("spreadsheet", _DAY_MS, 1, -25_569 * _DAY_MS)
-"""Days since 1899-12-30."""
+"""The unit of spreadsheets: days since 1899-12-30."""
 _EPOCHS = (
     NumberUnit("epoch", 1000),
     NumberUnit("epoch_ms", 1),
@@ -58,19 +58,22 @@ _EPOCHS = (
     NumberUnit("epoch_ns", 1, 1_000_000),
 )
 NUMBER_UNITS: Mapping[str, NumberUnit] = {unit.name: unit for unit in (*_EPOCHS, _SPREADSHEET)}
-"""The units that --time-format names."""
+"""The units that --time-format accepts, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class NumberTimes:
-    """A rule for reading numbers as times: their unit, and the first and last time in epoch milliseconds."""
+    """A rule for reading numbers as times: the unit, and the first and last accepted time in epoch milliseconds."""
 
     unit: NumberUnit
     first_ms: int = FIRST_MS
     last_ms: int = LAST_MS
 
     def as_time(self, value: str, type_: Type) -> str:
-        """SQL for the time of a number, or of a text that is one; null for others and for those outside the range."""
+        """SQL that turns a number, or a text that holds a number, into a time.
+
+        The result is null for any other text, and for a number outside the range.
+        """
         unit, first, last = self.unit, self.unit.number(self.first_ms), self.unit.number(self.last_ms)
         is_whole = type_ in (Type.INT4, Type.INT8)
         number = f"({value})::DOUBLE"
@@ -82,7 +85,7 @@ class NumberTimes:
             us = f"round({number} * {unit.numerator * 1000 / unit.denominator})::BIGINT"
         elif unit.denominator > 1000:
             us = f"({value})::BIGINT // {unit.denominator // 1000}"
-        else:  # whole numbers are exact in every year
+        else:  # whole numbers give exact times in every year
             us = f"({value})::BIGINT * {unit.numerator * 1000 // unit.denominator}"
         return f"CASE WHEN {value if is_whole else number} BETWEEN {first} AND {last} THEN make_timestamp({us}) END"
 
@@ -92,12 +95,15 @@ def _plausible(unit: NumberUnit, now_ms: int) -> NumberTimes:
 
 
 def numbers_among(values: Sequence[str]) -> list[str]:
-    """The values that are numbers."""
+    """Return the values that are numbers."""
     return [value for value in values if _NUMBER_TEXT.fullmatch(value)]
 
 
 def detected(numbers: Sequence[str], now_ms: int) -> NumberTimes | None:
-    """The rule for reading the first numbers of a column; None if they are not plausible as epochs in one unit."""
+    """Find the rule for reading the first numbers of a column as times.
+
+    Return None if the numbers are not plausible as epochs in any unit.
+    """
     return next((times for unit in _EPOCHS if _fits(numbers, times := _plausible(unit, now_ms))), None)
 
 
@@ -108,9 +114,11 @@ def _fits(numbers: Sequence[str], times: NumberTimes) -> bool:
 
 
 def own_times(file: str, numbers: Sequence[str], now_ms: int) -> NumberTimes:
-    """Read the numbers of eventdate in JSON as epoch milliseconds of any year, since the service writes them so.
+    """Return the rule for numbers of eventdate in JSON: they are epoch milliseconds of any year.
 
-    Raises UsageError if they are as plausible as epoch seconds.
+    The service writes eventdate in this form.
+
+    Raises UsageError if the numbers are plausible as epoch seconds, too.
     """
     if _fits(numbers, _plausible(NUMBER_UNITS["epoch"], now_ms)):
         raise UsageError(
@@ -121,7 +129,7 @@ def own_times(file: str, numbers: Sequence[str], now_ms: int) -> NumberTimes:
 
 
 def unclear(file: str, column: str, numbers: Sequence[str], now_ms: int, *, is_day: bool) -> UsageError:
-    """The error for a column of times, or of days, whose first numbers are not plausible as epochs."""
+    """Return the error for a column of times, or of days, whose first numbers are not plausible as epochs."""
     example, meaning, data = numbers[0].strip(), "are no epochs between 2000 and now", {}
     is_date = sum(bool(_DATE_DIGITS.fullmatch(number.strip())) for number in numbers) >= _PLAUSIBLE_SHARE * len(numbers)
     if is_date and len(example) in _DIGIT_FORMATS:

@@ -1,6 +1,6 @@
-"""Checks parquet files before they are loaded: the sizes that the footer declares, the values, and the pages.
+"""Checks parquet files before they are loaded: the sizes in the footer, the values, and the pages.
 
-A value that repeats is stored once, so a small file can have very many large values.
+A repeated value is stored only once, so a small file can have very many large values.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ from svcctl.service.loading.decompression import Source, damaged
 from svcctl.service.loading.limits import LoadWatch
 
 ROW_NUMBER = "file_row_number"
-"""The column of row numbers that DuckDB adds to parquet."""
+"""The column with row numbers, which DuckDB adds to parquet."""
 _BUFFER_BYTES = 1 << 20
 _VALUE_BYTES = 8
-"""The least bytes of a value in memory."""
+"""The minimum size of a value in memory, in bytes."""
 _MAX_ROWS = 1 << 16
 _SIZES = {"VARCHAR": "strlen", "BLOB": "octet_length"}
-"""DuckDB's functions for the bytes of a value, by its type."""
+"""DuckDB's function for the size of a value in bytes, by the type of the value."""
 
 
 def check_footer(source: Source, contents: Path, watch: LoadWatch) -> int:
-    """The bytes of a row: the average of the row group with the largest rows, at least 1.
+    """Return the size of a row in bytes, at least 1: the average in the row group with the largest rows.
 
-    Raises ServiceError when the declared sizes exceed a limit. A footer that Arrow cannot read is left to DuckDB.
+    Raises ServiceError when the sizes in the footer exceed a limit. If Arrow cannot read the footer, DuckDB reports it
+    later.
     """
-    import pyarrow.parquet as pq  # with its file systems, which an idle service would hold in memory
+    import pyarrow.parquet as pq  # also imports Arrow's file systems, which an idle service would hold in memory
 
     try:
         described = pq.read_metadata(contents)
@@ -40,25 +41,28 @@ def check_footer(source: Source, contents: Path, watch: LoadWatch) -> int:
     except (OSError, ValueError, OverflowError, MemoryError, pa.ArrowException):
         return 1
     watch.unpacked(source.path, source.name, sum(max(0, group.total_byte_size) for group in groups))
-    # A row may have all values of its group.
+    # A single row may have all values of its group.
     if values * _VALUE_BYTES > watch.limits.memory_bytes:
         raise watch.out_of_memory(source.name, "parquet")
     return max((group.total_byte_size // (group.num_rows or 1) for group in groups), default=1) or 1
 
 
 def size_query(table: str, described: Sequence[tuple[Any, ...]]) -> str:
-    """SQL for the number of rows of a table, the bytes of their texts, and the most bytes of texts in a row."""
+    """SQL for the number of rows in a table, the bytes of all its texts, and the maximum bytes of texts in a row."""
     sizes = [f"coalesce({_SIZES[type_]}({quote(str(name))}), 0)" for name, type_, *_ in described if type_ in _SIZES]
     sized = f"SELECT {' + '.join(sizes) or '0'} AS size FROM {table}"
     return f"SELECT count(*), coalesce(sum(size), 0)::HUGEINT, coalesce(max(size), 0) FROM ({sized})"
 
 
 def check_pages(source: Source, contents: Path, rows: int, watch: LoadWatch) -> None:
-    """Read all pages of a parquet file, `rows` rows at once. Raises UsageError when a check sum of a page fails."""
+    """Read all pages of a parquet file, `rows` rows at once.
+
+    Raises UsageError when the check sum of a page is wrong.
+    """
     import pyarrow.parquet as pq
 
     try:
-        # Without pre_buffer, Arrow does not read whole row groups at once.
+        # Without pre-buffering, Arrow does not read whole row groups at once.
         with pq.ParquetFile(
             contents, page_checksum_verification=True, pre_buffer=False, buffer_size=_BUFFER_BYTES
         ) as file:
@@ -67,6 +71,6 @@ def check_pages(source: Source, contents: Path, rows: int, watch: LoadWatch) -> 
     except MemoryError:
         raise watch.out_of_memory(source.name, "parquet") from None
     except pa.ArrowException:
-        return  # Arrow does not know a type; DuckDB reports what it cannot read itself
+        return  # Arrow does not know a type in the file; DuckDB reports the types that it cannot read
     except (OSError, ValueError, OverflowError) as error:
         raise damaged(source, str(error)) from None

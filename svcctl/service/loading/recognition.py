@@ -1,7 +1,7 @@
 """Recognises files: their kind, their columns with types, the column of the event's time, and the format of the times.
 
-A head of bounded size decides all of this once, as a Layout. A file that is not clear is refused, with the option that
-decides.
+The head of a file, which has a maximum size, decides all of this once. The result is a Layout. If a file is not clear,
+it is refused with an error that names the option for this decision.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ from svcctl.service.loading.values import field as value_field
 from svcctl.words import choices
 
 TIME_NAMES = ("eventdate", "timestamp", "@timestamp", "time", "date", "datetime", "ts", "epoch", "__realtime_timestamp")
-"""Names of columns with the event's time, the likeliest first."""
+"""The usual names of columns with the event's time, the most likely name first."""
 LOOKED_AT = 1000
-"""The number of first rows that decide whether a column has times."""
+"""The number of rows at the beginning of a file that decide whether a column has times."""
 _CLOCK = r"([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?"
 _DATA = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:\D|$)|\d{8,}(?:\.\d+)?$")
-"""A date or a number where a name of a column should be."""
+"""Matches a date or a number in the place of a column's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The decisions about a file.
+    """The result of recognising a file.
 
     `fields` are the columns of the file as SQL, with the types of their stored values. `time` is the column of the
-    event's time; if it has only days, `clock` is the column with the times of day. `times` is the format of these
-    times, and `numbers` has the units of numbers in other columns of times. `is_chosen` means that the column `time`
-    was chosen for its values: it has no usual name, and the user named none.
+    event's time. If `time` has only days, `clock` is the column with the times of day. `times` is the format of the
+    event's time, and `numbers` has the units of numbers in other columns of times. `is_chosen` means that the column
+    `time` was chosen for its values, because it has no usual name and the user named no column.
     """
 
     file: KnownFile
@@ -77,32 +77,35 @@ class Layout:
 
     @property
     def types(self) -> Mapping[str, Type]:
-        """The types of all columns except the column of the time."""
+        """The types of all columns except the column of the event's time."""
         return {name: field.type for name, field in self.fields.items() if name != self.time}
 
     @property
     def arrays(self) -> tuple[str, ...]:
-        """The members of JSON that are arrays of objects."""
+        """The names of JSON members that are arrays of objects."""
         return self.columns.flat.lists if self.columns.flat else ()
 
     def fields_of(self, what: What) -> tuple[str, ...]:
-        """The columns that a change concerns."""
+        """Return the columns to which a change applies."""
         if what is Change.COLUMN:
             return (self.time,)
         return tuple(filter(None, self.marks(what))) if isinstance(what, Change) else ()
 
     def marks(self, change: Change) -> Mapping[str, str]:
-        """The conditions of a change by column, without the column of the time; "" is the whole row."""
+        """Return the conditions of a change by column; "" stands for the whole row.
+
+        The column of the event's time is left out.
+        """
         return {name: condition for name, condition in self.columns.marks.get(change, {}).items() if name != self.time}
 
 
 @dataclass(frozen=True, slots=True)
 class _Profile:
-    """The first values of a column. All fields are None for a column without values.
+    """A summary of the first values of a column. All its fields are None for a column without values.
 
-    `is_time`: all values are times, and one is in 1970 or later. `is_clock`: at least half of the values are times of
-    day. `are_days`: all times are days. `slashed` is the first date with slashes, and `abbreviated` the first value
-    that ends with the abbreviation of a zone.
+    `is_time`: all values are times, and at least one of them is not before 1970. `is_clock`: at least half of the
+    values are times of day. `are_days`: all times are whole days. `slashed` is the first date with slashes, and
+    `abbreviated` is the first value that ends with the abbreviation of a zone.
     """
 
     is_time: bool | None
@@ -114,10 +117,12 @@ class _Profile:
 
 @dataclass(frozen=True, slots=True)
 class Recogniser:
-    """Recognises the files of a load. `held` are the columns of the table, if events are added to it.
+    """Recognises the files of a load.
 
-    `is_alone` means that the load has a single file. With `whole`, whole files decide the types of columns. `now_ms` is
-    the present time. `limits` are the limits of the load. `texts` names objects that are JSON text in every file.
+    `held` are the columns of the table if events are added to an existing table. `is_alone` means that the load has a
+    single file. With `whole`, whole files decide the types of columns. `now_ms` is the present time in epoch
+    milliseconds. `limits` are the limits of the load. `texts` has the names of objects that become JSON text in every
+    file.
     """
 
     reader: FileReader
@@ -130,7 +135,10 @@ class Recogniser:
     texts: frozenset[str] = frozenset()
 
     def layout(self, source: Source) -> Layout | None:
-        """The layout of a file; None for a whole file without events. Raises UsageError if the layout is not clear."""
+        """Find the layout of a file. Return None for a file that has no events at all.
+
+        Raises UsageError if the layout is not clear.
+        """
         user_times = time_format(self.options.time_zone, self.options.time_format)
         data = self.reader.first_bytes(source, HEAD_BYTES)
         head = head_of(source.name, data)
@@ -187,9 +195,10 @@ class Recogniser:
         *,
         is_day: bool,
     ) -> dict[str, NumberTimes]:
-        """The units of the numbers in columns of times: the event's time, and columns that get the type timestamp.
+        """Return the units of the numbers in columns of times.
 
-        Raises UsageError if most values of the event's time are numbers and their unit is not clear.
+        These are the column of the event's time, and columns that get the type timestamp. Raises UsageError if most
+        values of the event's time are numbers and their unit is not clear.
         """
         named = {name for name, type_ in {**self.held, **self.options.types}.items() if type_ == Type.TIMESTAMP}
         names = [name for name in fields if name in named - {time} and fields[name].type is not Type.TIMESTAMP]
@@ -230,7 +239,10 @@ class Recogniser:
         return COLUMNS_OF[file.kind.name](file, wanted)
 
     def _kind(self, source: Source, head: FileHead, written: str) -> FileKind:
-        """The kind of a file: named by the user, or found by the head. `written` is the format of log times, or ""."""
+        """Return the kind of a file. The user names it, or the head of the file shows it.
+
+        `written` is the pattern of times in a log, or "".
+        """
         name, path = self.options.format, source.path
         if name is not None and name not in FILE_KINDS:
             raise UsageError(f"unknown format '{name}'", hint=f"formats are {', '.join(FILE_KINDS)}")
@@ -254,16 +266,17 @@ class Recogniser:
 
     @property
     def _time_names(self) -> Sequence[str]:
-        """The names of columns, in lower case, by which a heading of csv is recognised."""
+        """The names of columns, in lower case, that show that a line is a heading of csv."""
         return (*TIME_NAMES, *filter(None, (self.options.time_field or "").casefold().split(",")))
 
 
 def _profiles(
     reader: FileReader, file: KnownFile, columns: Columns, fields: Mapping[str, LoadedField], times: TimeFormat
 ) -> dict[str, _Profile]:
-    """The profiles of the columns of text and timestamps; with a format of times, those of text and whole numbers.
+    """Return the profiles of the columns that may have times.
 
-    Times without a zone are in the session's zone.
+    These are the columns of text and timestamps. If a format of times is given, they are the columns of text and whole
+    numbers. Times without a zone are in the session's zone.
     """
     types = (Type.STR, Type.TIMESTAMP) if times.spec is None else (Type.STR, Type.INT4, Type.INT8)
     candidates = {name: field for name, field in fields.items() if field.type in types}
@@ -279,7 +292,7 @@ def _profiles(
         for field in candidates.values()
     ]
     aggregates = (
-        # Versions such as 5.10.1 look like dates of the first years.
+        # Version numbers such as 5.10.1 look like dates of the first years.
         "count(t) = count(v) AND max(t) >= '1970-01-01'",
         f"2 * count(*) FILTER (regexp_full_match(v, '{_CLOCK}')) >= nullif(count(v), 0)",
         "bool_and(t = date_trunc('day', t))",
@@ -289,7 +302,7 @@ def _profiles(
     named = ", ".join(f"{sql} AS {quote(name)}" for name, sql in columns.sql.items())
     head = f"(SELECT {named} FROM {columns.table} LIMIT {LOOKED_AT})"
     lists = f"row_number() OVER () AS row, [{', '.join(values)}] AS texts, [{', '.join(dates)}] AS dates"
-    # One row per value, because a statement with all ways to write a time for each column takes long.
+    # There is one row for each value, because a statement that tries all forms of a time for each column takes long.
     cells = (
         f"SELECT row, unnest(range({len(candidates)})) AS place, unnest(texts) AS v, unnest(dates) AS date "
         f"FROM (SELECT {lists} FROM {head})"
@@ -303,9 +316,11 @@ def _profiles(
 
 
 def _named(file: KnownFile, columns: Columns, time_field: str, *, is_alone: bool) -> tuple[str, str | None]:
-    """The column of the time that the user names, or the columns of the day and the time of day, as DATE,TIME.
+    """Return the column of the time that the user names.
 
-    A file that is not alone may have eventdate instead.
+    For a name DATE,TIME, return the columns of days and times of day.
+
+    If the load has several files, a file without the named column may have eventdate instead.
     """
     name, fields = file.source.name, columns.types
     if time_field in fields:
@@ -323,7 +338,7 @@ def _named(file: KnownFile, columns: Columns, time_field: str, *, is_alone: bool
 
 
 def _check_lists(file: KnownFile, columns: Columns) -> None:
-    """Raise UsageError if JSON without a time has an array of objects, because these may be the events."""
+    """Raise UsageError if JSON without a time has an array of objects, because these objects may be the events."""
     if columns.flat is not None and (lists := columns.flat.lists):
         raise UsageError(
             f"each event needs a time, and {file.source.name} has none outside the array {lists[0]}",
@@ -333,9 +348,10 @@ def _check_lists(file: KnownFile, columns: Columns) -> None:
 
 
 def _time_column(file: KnownFile, columns: Columns, profiles: Mapping[str, _Profile], *, is_named: bool) -> str:
-    """The column of the event's time: not inside an object if possible, or else nearest the top.
+    """Return the column of the event's time.
 
-    `is_named` means that the user named the format. Raises UsageError if the column is not clear.
+    A column outside of objects is preferred, then a column near the top. `is_named` means that the user named the
+    format. Raises UsageError if the column is not clear.
     """
     levels: dict[int, dict[str, str]] = {}
     for name, path in columns.paths.items():
@@ -365,10 +381,12 @@ def _time_column(file: KnownFile, columns: Columns, profiles: Mapping[str, _Prof
 
 
 def _likeliest(names: Mapping[str, str], profiles: Mapping[str, _Profile], *, is_nested: bool) -> str | None:
-    """The column eventdate, the only column of times, or one with a usual name; None if it is not clear.
+    """Return the column eventdate, the only column of times, or a column with a usual name.
 
-    `names` has the columns, each with the name of its member in lower case. Inside objects, eventdate has no
-    precedence over other usual names, and a usual name counts only if one column has it.
+    Return None if it is not clear.
+
+    `names` has the columns, each with the name of its member in lower case. For columns inside objects, eventdate does
+    not come first, and a usual name counts only if a single column has this name.
     """
     times = [name for name in names if name in profiles and profiles[name].is_time]
     usual: dict[str, list[str]] = {}
@@ -384,7 +402,7 @@ def _likeliest(names: Mapping[str, str], profiles: Mapping[str, _Profile], *, is
 
 
 def _check_clocks(file: KnownFile, time: str, profiles: Mapping[str, _Profile]) -> None:
-    """Raise UsageError if the times are days, and another column has times of day."""
+    """Raise UsageError if the event's times are whole days, and another column has times of day."""
     clocks = [name for name, profile in profiles.items() if profile.is_clock]
     if clocks and time in profiles and profiles[time].are_days:
         choice = " or ".join(f"--time-field {shlex.quote(f'{time},{clock}')}" for clock in clocks[:3])
@@ -395,7 +413,7 @@ def _check_clocks(file: KnownFile, time: str, profiles: Mapping[str, _Profile]) 
 
 
 def _check_times(file: KnownFile, profile: _Profile, times: TimeFormat) -> None:
-    """Raise UsageError if the times can be read in several ways."""
+    """Raise UsageError if the event's times can be read in several ways."""
     if profile.slashed is not None and times.format is None:
         raise UsageError(
             f"dates of {file.source.name} such as {shown(profile.slashed)} may have the day or the month first",
@@ -410,7 +428,7 @@ def _check_times(file: KnownFile, profile: _Profile, times: TimeFormat) -> None:
 
 
 def _check_heading(reader: FileReader, file: KnownFile, times: TimeFormat) -> None:
-    """Raise UsageError if the name of a csv column is a time or a number: then the first line is data."""
+    """Raise UsageError if the name of a csv column is a time or a number, because the first line is then data."""
     names = [name for name in file.names if re.search(r"\d", name)]
     orders = [times.format] if times.spec is None and times.format is not None else ORDERS
     read = [text_as_time("name", TimeFormat("UTC", order)) for order in orders]
@@ -428,7 +446,7 @@ def _check_heading(reader: FileReader, file: KnownFile, times: TimeFormat) -> No
 
 
 def _single_line(file: KnownFile) -> UsageError:
-    """The error for a csv file of one line that has no usual name of a column of times."""
+    """Return the error for a csv file with a single line that has no usual name of a column of times."""
     line = shown(file.heading.first if file.heading else "")
     return UsageError(
         f"{file.source.name} has only one line, and it is not clear whether it names columns: {line}",

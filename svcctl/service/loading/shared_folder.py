@@ -1,6 +1,6 @@
 """Work on the tables of a shared folder without a running service: opening, loading and compacting.
 
-The packages of Delta Lake are an optional extra, so they are imported late.
+The packages of Delta Lake are an optional extra, so they are imported only when needed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The result of compacting a table: how many files were merged, made and removed."""
+    """The result of compacting a table: the numbers of files that were merged, made and removed."""
 
     table: str
     small: int
@@ -36,7 +36,10 @@ class Compacted:
 
 
 def opened(uri: str, environment: Mapping[str, str]) -> LakeTables:
-    """The tables below a URI. Raises UsageError for an invalid URI, MissingExtra when packages are not installed."""
+    """Return the tables below a URI.
+
+    Raises UsageError for an invalid URI, and MissingExtra if packages are not installed.
+    """
     extras.need("lake", "a shared folder of tables")
     from svcctl.service.engines.lake.shared_tables import LakeTables
 
@@ -57,14 +60,14 @@ def load_into(
     create: bool = False,
     state: Store | None = None,
 ) -> Loaded | None:
-    """Load files into a table of a shared folder like `load`; None when a load with this ID is in the table.
+    """Load files into a table of a shared folder, like `load`. Return None if the table has a load with this ID.
 
-    Raises Unavailable when the folder does not exist, and the errors of `folder_identity.check`. With `create` the
-    folder is made, and `notify` is called.
+    Raises Unavailable when the folder does not exist, and the errors of `folder_identity.check`. With `create`, a
+    missing folder is made, and `notify` is called.
     """
     with opened(uri, environment) as lake:
         folder = lake.folder
-        if folder_identity.check(state, folder, create=create):  # before reading the files, which may take long
+        if folder_identity.check(state, folder, create=create):  # before files are read, which may take long
             notify(f"made the shared folder {folder.uri}")
         limits = LoadLimits.read(environment)
         return load(lake, sources, table, options, go_on, load_id=load_id, limits=limits)
@@ -73,7 +76,7 @@ def load_into(
 def compact(
     uri: str, environment: Mapping[str, str], table: str | None, keep: timedelta, state: Store | None = None
 ) -> Iterator[Compacted]:
-    """Merge small files of a table, or of all tables, and remove files that were not needed during the last `keep`."""
+    """Merge small files of a table, or of all tables. Also remove files that were not needed during the last `keep`."""
     with opened(uri, environment) as lake:
         from svcctl.service.engines.lake.upkeep import vacuum
 

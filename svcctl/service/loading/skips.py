@@ -1,6 +1,6 @@
-"""Counts and describes the skipped lines of a load, lines that are no events, and changes of values.
+"""Counts and describes the skipped lines of a load, lines that are not events, and changes of values.
 
-Each kind has a count, a first place and one sentence. This module imports no engine.
+Each kind has a count, the place where it first occurred, and one sentence. This module imports no engine.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from svcctl.service.loading.limits import MAX_DEPTH
 from svcctl.words import size_text, some
 
 SHOWN = 60
-"""The most characters that messages show of a value or a line."""
+"""The maximum number of characters of a value or a line in a message."""
 LONGEST_LINE = 1 << 24
-"""The most bytes of a line, or of a record of csv; longer ones are skipped."""
+"""The maximum size, in bytes, of a line or of a csv record. Longer lines and records are skipped."""
 
 NOT_UTF8 = "not-utf8"
-"""The reason of errors about files in another encoding."""
+"""The reason of errors about files that have another encoding."""
 NOTHING_CHANGED = "nothing was changed"
 
 
@@ -58,7 +58,7 @@ class Change(StrEnum):
 
 
 class Aside(StrEnum):
-    """Lines that are no events of their own, and are not counted as skipped."""
+    """Lines that are not events of their own, but do not count as skipped."""
 
     JOINED = "joined"
     COMMENT = "comment"
@@ -69,7 +69,7 @@ class Aside(StrEnum):
 
 
 NULLED = "another type"
-"""The key for values that do not fit their column, and become null."""
+"""The key for values that do not fit their column and become null."""
 
 What = Skip | Change | Aside
 
@@ -112,7 +112,7 @@ _HINTS: Mapping[Skip, str] = {
     Skip.TIME: "describe how it is written with --time-format, such as '%d/%m/%Y %H:%M:%S', or name another column "
     "with --time-field, or two as DATE,TIME",
 }
-"""Hints for files of which no line could be read."""
+"""The hints for files in which no line could be read."""
 _REASONS: Mapping[Skip, str] = {
     Skip.ENCODING: NOT_UTF8,
     Skip.CELLS: "too-many-cells",
@@ -120,45 +120,48 @@ _REASONS: Mapping[Skip, str] = {
     Skip.NO_YEAR: "time-without-year",
     Skip.NO_DAY: "time-without-day",
 }
-"""The reasons of errors about files of which no line could be read, whose hints name what to type."""
+"""The reasons of errors about files in which no line could be read. The hints for them name an option or command."""
 _REASONS_BY_KIND: Mapping[tuple[Skip, str], str] = {
     (Skip.ENTRY, "log"): "no-time-in-line",
     (Skip.LONG, "ndjson"): "large-json-object",
 }
-"""The reasons of errors about unread files, where they apply to one kind of file only."""
+"""The reasons of errors about files that could not be read, for reasons that apply to only one kind of file."""
 
 
 def sentence(what: str, value: str | None, fields: Sequence[str], kind: str) -> str:
-    """A sentence about a value and its columns. `kind` is the type or the format that the value does not have."""
+    """Write a sentence about a value and its columns. `kind` is the type or format that the value does not have."""
     wish = ",".join(f"{name}=float8" for name in fields)
     return _SENTENCES[what].format(value=shown(value or ""), fields=some(fields), kind=kind, wish=shlex.quote(wish))
 
 
 def shown(text: str) -> str:
-    """A text in quotes and in one line, cut if it is long. Blanks inside stay, because they may be the mistake."""
+    """Write a text in quotes and in one line, cut if it is long.
+
+    Blanks inside it stay, because they may be the mistake.
+    """
     text = " ".join(filter(None, map(str.strip, text[: 1 << 12].splitlines())))
     return f"'{text}'" if len(text) <= SHOWN else f"'{text[: SHOWN - 1]}…'"
 
 
 Found = tuple[int, int, str | None, str]
-"""How often something happened, the first line, the value there, and its column."""
+"""The number of times that something happened, the first line where it happened, the value there, and its column."""
 _WITH_LINE = (Skip.ENCODING, Skip.QUOTE, Skip.CELLS, Skip.ENTRY)
-"""The skips whose value is the text of the line."""
+"""The skips whose value is the text of the whole line."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts what happens in one file: for each kind, how often, and the first line with the value there."""
+    """Counts what happens in one file. For each kind, it has the count, the first line, and the value in this line."""
 
     rows: int = 0
-    """How many rows were loaded."""
+    """The number of rows that were loaded."""
     findings: dict[What, Found] = field(default_factory=dict)
     nulls: dict[str, Found] = field(default_factory=dict)
-    """The values that do not fit their column, by column."""
+    """The values that do not fit their column, by the name of the column."""
     unfinished: int | None = field(default=None, compare=False)
-    """The number of the last line, if the file ends within it."""
+    """The number of the last line, if the file ends without a line end after it."""
     emptied: int = field(default=0, compare=False)
-    """The number of blank lines that the reader has emptied, and that are counted as something else."""
+    """The number of lines that the reader has emptied. They look blank, but are already counted as something else."""
     _last: tuple[Skip, str | None, str] | None = field(default=None, compare=False)
 
     def add(self, what: What, line: int, value: str | None = None, *, column: str = "", count: int = 1) -> None:
@@ -179,7 +182,10 @@ class Tally:
         begins: str | None = None,
         count: int = 1,
     ) -> None:
-        """Count a line that cannot be read. It is an aside if it `begins` as a comment, or is blank or the heading."""
+        """Count a line that cannot be read.
+
+        The line is counted as an Aside instead if it `begins` as a comment, is blank, or is the heading.
+        """
         begins = (value if what in _WITH_LINE else begins) or ""
         if begins.lstrip().startswith("#") and what is not Skip.EARLY:
             self.add(Aside.COMMENT, line, count=count)
@@ -193,11 +199,14 @@ class Tally:
             self.add(what, line, value, column=column, count=count)
 
     def null(self, column: str, line: int, value: str, *, count: int = 1) -> None:
-        """Count values of a column that do not fit it."""
+        """Count values that do not fit their column."""
         _count(self.nulls, column, (count, line, value, column))
 
     def settle(self) -> None:
-        """Count the unfinished last line of a file: as skipped if the file has no other rows, else as unfinished."""
+        """Count the last line of a file if it is unfinished and could not be read.
+
+        It counts as skipped if the file has no other rows, otherwise as unfinished.
+        """
         if self._last is not None and self.unfinished is not None:
             what, value, column = self._last
             self.add(Aside.UNFINISHED if self.rows else what, self.unfinished, value, column=column)
@@ -205,18 +214,18 @@ class Tally:
 
     @property
     def skipped(self) -> int:
-        """How many lines were skipped."""
+        """The number of skipped lines."""
         return sum(count for what, (count, *_) in self.findings.items() if isinstance(what, Skip))
 
     @property
     def first_skip(self) -> Skip | None:
-        """The skip of the first line that was skipped."""
+        """The reason why the first skipped line was skipped."""
         skips = {line: what for what, (_, line, *_) in self.findings.items() if isinstance(what, Skip)}
         return skips[min(skips)] if skips else None
 
 
 def incomplete(file: str, time: str, lack: Skip) -> UsageError:
-    """The error for a log whose times lack a part."""
+    """Return the error for a log whose times lack a part."""
     return UsageError(f"{file} could not be read: {sentence(lack, time, ['the time'], '')}", reason=_REASONS[lack])
 
 
@@ -227,7 +236,7 @@ def _count(counts: dict[Any, Found], key: object, new: Found) -> None:
 
 
 def unread(file: str, unit: str, tally: Tally, kind: str, hint: str = "") -> UsageError:
-    """The error for the first line that was skipped. `kind` is the format of the file."""
+    """Return the error for the first line that was skipped. `kind` is the format of the file."""
     what = tally.first_skip
     assert what is not None
     _, line, value, column = tally.findings[what]
@@ -240,7 +249,7 @@ def unread(file: str, unit: str, tally: Tally, kind: str, hint: str = "") -> Usa
 
 
 def too_many(file: str, unit: str, tally: Tally, kind: str) -> UsageError:
-    """The error for a file of which too many lines were skipped, with the first one."""
+    """Return the error for a file in which too many lines were skipped. It shows the first of them."""
     what = tally.first_skip
     assert what is not None
     _, line, value, column = tally.findings[what]
@@ -255,9 +264,9 @@ def too_many(file: str, unit: str, tally: Tally, kind: str) -> UsageError:
 def unfit(
     file: str, unit: str, tally: Tally, types: Mapping[str, str], hint: str, wider: Mapping[str, str]
 ) -> UsageError:
-    """The error for the first value that does not fit its column.
+    """Return the error for the first value that does not fit its column.
 
-    `types` are the types of columns, and `wider` the wider types that columns could have.
+    `types` are the types of columns, and `wider` are the wider types that some columns could have.
     """
     column, (_, line, value, _) = min(tally.nulls.items(), key=lambda item: item[1][1])
     return UsageError(

@@ -1,9 +1,9 @@
-"""SQL for times, and the formats in which times are written.
+"""SQL that reads times, and the formats of times.
 
-Without a given format, a time is ISO 8601, dd.MM.yyyy HH:mm:ss, 31-Jan-2026 10:00:00, that of C, or a time as Go prints
-it; with a given order also 31/01/2026 10:00:00. Numbers are times in a known unit, see `number_times.py`. A time
-without a zone is in the given zone, or in UTC. An abbreviation such as CST means several zones: such times are read
-only in a given zone.
+Without a given format, a time can have one of these forms: ISO 8601, dd.MM.yyyy HH:mm:ss, 31-Jan-2026 10:00:00, the
+form of C, or the form that Go prints. With a given order of day and month, it can also be 31/01/2026 10:00:00. Numbers
+are times only in a known unit, see `number_times.py`. A time without a zone is in the given zone, or in UTC. An
+abbreviation such as CST has several meanings, so times with an abbreviation are read only if a zone is given.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from svcctl.service.loading.number_times import FIRST_MS, LAST_MS, NUMBER_UNITS,
 from svcctl.service.loading.skips import Skip
 
 LONGEST_VALUE = 500
-"""The most bytes of a text that is read as a number or a time."""
+"""The maximum length, in bytes, of a text that is read as a number or a time."""
 ORDERS = ("%d/%m", "%m/%d")
-"""Values of --time-format that name only the order of day and month in dates with slashes."""
+"""The values of --time-format that only define the order of day and month in dates with slashes."""
 SLASHED = r"^\d{1,2}/\d{1,2}/\d{4}"
 LACKING: Mapping[Skip, str] = {
     Skip.SHORT_YEAR: r"^\d{1,2}[/.-](?:\d{1,2}|[A-Z][a-z]{2})[/.-]\d{2}(?:\D|$)",
@@ -31,18 +31,24 @@ LACKING: Mapping[Skip, str] = {
     r"[ T]\d\d:[\d:.,]*$",
     Skip.NO_DAY: r"^\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?$",
 }
-"""Patterns of texts that are no times because they lack a part."""
+"""Patterns of texts that are not times because a part is missing."""
 _CLOCKS = (" %H:%M:%S", " %H:%M:%S.%f", " %H:%M:%S,%f", " %H:%M", " %I:%M %p", " %I:%M:%S %p", "")
 _NAMED_MONTH = r"^(?:[A-Z][a-z]{2}, )?(\d{1,2})[/ -]([A-Z][a-z]{2})[/ -](\d{4})(?:[: ](\d\d:\d\d))?"
 _NAMED_MONTHS = [
     *("%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S.%f %Y"),
     *(f"%d %b %Y {clock}" for clock in ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M", "")),
 ]
-"""Formats of times of C, and of times such as 31/Jan/2026:10:00:00, with blanks between day, month, year and clock."""
+"""The formats of times of C, and of times such as 31/Jan/2026:10:00:00.
+
+In the text, blanks have replaced the characters between day, month, year and time of day.
+"""
 _ZONE_AFTER = r" (UTC|GMT|[A-Z][A-Za-z]+/[\w/+-]+|[+-]\d\d:?\d\d)$"
-"""An offset or the name of a zone at the end of a time; times in ISO 8601 have their own."""
+"""Matches an offset or the name of a zone at the end of a time. Times in ISO 8601 have other offsets."""
 _NAMED_OFFSET = r" ([+-]\d{4}) [A-Z+-]\w*(?: m=\S+)?$"
-"""The end of a time as Go prints it: the offset, the name of the zone, and perhaps the monotonic clock (m=+0.01)."""
+"""Matches the end of a time that Go prints.
+
+It consists of the offset, the name of the zone, and perhaps the monotonic clock (m=+0.01).
+"""
 _ACCESS = "%d/%b/%Y:%H:%M:%S %z"
 _MILLISECONDS = r"(:\d\d:\d\d):(\d{3})"
 _ABBREVIATION = r"(:\d\d(?:[.,]\d+)?(?: \d{4})?) [A-Z]{3,5}$"
@@ -50,9 +56,10 @@ _ABBREVIATION = r"(:\d\d(?:[.,]\d+)?(?: \d{4})?) [A-Z]{3,5}$"
 
 @dataclass(frozen=True, slots=True)
 class TimeFormat:
-    """The form of times: the zone of times without one, and a format for strptime or one of ORDERS.
+    """The form of times: the zone of times without a zone, and a format for strptime or one of ORDERS.
 
-    `numbers` says how numbers are read, and `newest` is the latest time of those in a format without a year.
+    `numbers` is the rule for reading numbers. `newest` is the latest possible time, for times in a format without a
+    year.
     """
 
     zone: str | None = None
@@ -62,7 +69,7 @@ class TimeFormat:
 
     @property
     def spec(self) -> str | None:
-        """The whole format, if it was given."""
+        """The format for strptime, if one was given."""
         return None if self.format in ORDERS else self.format
 
     @property
@@ -72,12 +79,12 @@ class TimeFormat:
 
     @property
     def in_zone(self) -> str:
-        """The zone of times without a zone."""
+        """The zone for times that name no zone."""
         return self.zone or "UTC"
 
 
 def time_format(zone: str | None, format: str | None) -> TimeFormat:
-    """The TimeFormat of a zone and a format. Raises UsageError if that is no format, order or unit."""
+    """Return the TimeFormat for a zone and a format. Raises UsageError for a text that is no format, order or unit."""
     if format is not None and format in NUMBER_UNITS:
         return TimeFormat(zone, numbers=NumberTimes(NUMBER_UNITS[format]))
     if format is not None and "%" not in format:
@@ -90,11 +97,11 @@ def time_format(zone: str | None, format: str | None) -> TimeFormat:
 
 
 def as_time(value: str, type_: Type, written: TimeFormat) -> str:
-    """SQL for a value of a type as a time. Numbers are times only if `written` has their unit."""
+    """SQL that converts a value of a type to a time. Numbers become times only if `written` has their unit."""
     text = short(value) if type_ is Type.STR else value
     if written.spec is not None and type_ is not Type.TIMESTAMP:
         time = in_utc(_described(f"{text}::VARCHAR", written.spec, written.newest), written.in_zone)
-        # a time must have a digit, because DuckDB reads the word infinity in any format
+        # a time must have a digit, because DuckDB accepts the word infinity for any format
         return f"TRY(CASE WHEN regexp_matches({text}::VARCHAR, '[0-9]') THEN {time} END)"
     number = "NULL::TIMESTAMP"
     if written.numbers is not None and type_ is not Type.TIMESTAMP:
@@ -108,9 +115,10 @@ def as_time(value: str, type_: Type, written: TimeFormat) -> str:
 
 
 def _plain_time(text: str, zone: str) -> str:
-    """The time that `text_as_time` reads from a usual text, in a third of its time; null for other texts.
+    """SQL that converts a text to a time like `text_as_time` but three times as fast; null for an unusual text.
 
-    The texts are ISO 8601 without a blank after the clock and times of access logs, both of the years 1000 to 2999.
+    Usual texts are ISO 8601 without a blank after the time of day, and times of access logs, both of the years 1000 to
+    2999.
     """
     clock = f"substr({text}, 12)"
     is_iso = (
@@ -119,7 +127,7 @@ def _plain_time(text: str, zone: str) -> str:
     )
     dotted = f"replace({text}, ',', '.')"
     iso = in_utc(f"TRY_CAST({dotted} AS TIMESTAMPTZ)", zone)
-    if zone == "UTC":  # a cast to TIMESTAMP is faster, but ignores an offset
+    if zone == "UTC":  # a cast to TIMESTAMP is faster, but ignores offsets
         has_offset = " OR ".join(f"contains({clock}, '{sign}')" for sign in "+-")
         iso = (
             f"CASE WHEN ends_with({text}, 'Z') THEN TRY_CAST({text} AS TIMESTAMP) "
@@ -131,14 +139,17 @@ def _plain_time(text: str, zone: str) -> str:
 
 
 def _described(text: str, spec: str, newest: datetime | None) -> str:
-    """A text as a time in a format. If that has no year, it is the last one in which the time is not after `newest`."""
+    """SQL that reads a text as a time in a format.
+
+    If the format has no year, the year is the last one in which the time is not later than `newest`.
+    """
     if newest is None or re.search(r"%-?[YyGcx]", spec):
         return f"try_strptime({text}, {literal(spec)})"
     return yearless(text, [spec], newest)
 
 
 def text_as_time(text: str, written: TimeFormat) -> str:
-    """SQL for a text as a time; numbers are not read as epochs."""
+    """SQL that converts a text to a time. A number is not read as an epoch."""
     cut = "NULL" if written.zone is None else f"regexp_replace({text}, {literal(_ABBREVIATION)}, '\\1')"
     value = f"(CASE WHEN {is_abbreviated(text)} THEN {cut} ELSE {text} END)"
     offset = f"regexp_replace({value}, {literal(_NAMED_OFFSET)}, '\\1')"
@@ -156,7 +167,7 @@ def text_as_time(text: str, written: TimeFormat) -> str:
 
 
 def _local_time(value: str, written: TimeFormat) -> str:
-    """SQL for a text without a zone, and not in ISO 8601, as a TIMESTAMP."""
+    """SQL that converts a text without a zone, and not in ISO 8601, to a TIMESTAMP."""
     days = ["%d.%m.%Y", *([f"{written.format}/%Y"] if written.format else [])]
     named = f"regexp_replace({value}, {literal(_NAMED_MONTH)}, '\\1 \\2 \\3 \\4')"
     formats = [day + clock for day in days for clock in _CLOCKS]
@@ -164,25 +175,34 @@ def _local_time(value: str, written: TimeFormat) -> str:
 
 
 def _iso_time(value: str) -> str:
-    """SQL for a text in ISO 8601 as a TIMESTAMPTZ: a fraction may follow a comma, and an offset a blank."""
+    """SQL that converts a text in ISO 8601 to a TIMESTAMPTZ.
+
+    It also accepts a comma before the fraction, and a blank before the offset.
+    """
     for written, read in ((",", "."), (" +", "+"), (" -", "-"), (" Z", "Z")):
         value = f"replace({value}, '{written}', '{read}')"
     return f"TRY_CAST({value} AS TIMESTAMPTZ)"
 
 
 def may_be_time(text: str) -> str:
-    """The SQL condition that `text_as_time` may read a text, which is cheap to test: it has two numbers, or a word."""
+    """SQL for a fast test whether `text_as_time` may read a text.
+
+    The text must have two numbers, or a word that DuckDB reads as a time.
+    """
     return f"regexp_matches({text}, '[0-9][^0-9]+[0-9]|(?i)infinity|epoch')"
 
 
 def is_abbreviated(text: str) -> str:
-    """The SQL condition that a time ends with the abbreviation of a zone, but for UTC and GMT. The test is cheap."""
+    """SQL for a fast test whether a time ends with the abbreviation of a zone, other than UTC and GMT."""
     is_zone = f"right({text}, 3) NOT IN ('UTC', 'GMT') AND regexp_matches({text}, {literal(_ABBREVIATION)})"
     return f"CASE WHEN right({text}, 1) BETWEEN 'A' AND 'Y' THEN {is_zone} ELSE false END"
 
 
 def has_no_zone(text: str) -> str:
-    """The SQL condition that a time in a text names no zone, which is cheap to test; a number is an epoch."""
+    """SQL for a fast test whether a time names no zone.
+
+    The result is false for a number: it is an epoch, and needs no zone.
+    """
     digits = " AND ".join(f"substr({text}, {at}, 1) BETWEEN '0' AND '9'" for at in (3, 4, 5))
     offset = f"contains(substr({text}, 11), '+') OR contains(substr({text}, 11), '-')"
     end = f"(right({text}, 1) BETWEEN '0' AND '9' OR right({text}, 2) IN ('AM', 'PM'))"
@@ -191,13 +211,19 @@ def has_no_zone(text: str) -> str:
 
 
 def in_utc(time: str, zone: str) -> str:
-    """SQL for a time in UTC, as engines store it. Times without a zone are in `zone`, that of DuckDB's session."""
+    """SQL that converts a time to UTC, in which engines store it.
+
+    A time without a zone is in `zone`, which must be the zone of DuckDB's session.
+    """
     return f"({time})::TIMESTAMP" if zone == "UTC" else f"(({time})::TIMESTAMPTZ AT TIME ZONE 'UTC')"
 
 
 def yearless(text: str, formats: Sequence[str], newest: datetime) -> str:
-    """SQL for a text without a year as a time: in the last year in which it is not later than `newest`."""
-    # The last 29 February may be eight years ago.
+    """SQL that converts a text without a year to a time.
+
+    Its year is the last one in which it is not later than `newest`.
+    """
+    # The last 29 February may be up to eight years ago.
     this, *others = (
         f"try_strptime('{newest.year - back} ' || {text}, {[f'%Y {format}' for format in formats]})"
         for back in range(9)
@@ -207,12 +233,18 @@ def yearless(text: str, formats: Sequence[str], newest: datetime) -> str:
 
 
 def short(text: str) -> str:
-    """A text, or null if it is too long for a number or a time: DuckDB would copy it several times to find this out."""
+    """SQL for a text, or null if the text is too long for a number or a time.
+
+    To reject a long text, DuckDB would copy it several times.
+    """
     return f"CASE WHEN strlen({text}) <= {LONGEST_VALUE} THEN {text} END"
 
 
 def written_as(times: TimeFormat) -> str:
-    """A regular expression for times in the format that was given, or of numbers in a unit; empty if none was."""
+    """Return a regular expression for times in the given format, or for numbers in the given unit.
+
+    It is empty if neither is given.
+    """
     if times.numbers is not None:
         return NUMBER_TIME
     spec = times.spec or ""

@@ -1,7 +1,7 @@
-"""The values of columns as SQL: the types that texts can have, and values as a table stores them.
+"""The values of columns as SQL: the types that texts can have, and the form in which a table stores values.
 
-Text becomes a number or true/false only if all values of the column are written so; addresses stay text until a table
-asks for ip4. Nested JSON stays JSON text.
+Text becomes a number or true/false only if all values of the column have this form. An address stays text unless the
+table has the type ip4. Nested JSON stays JSON text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _STORED = {
 WHOLE_TYPES = frozenset((Type.INT4, Type.INT8))
 NUMBERS = WHOLE_TYPES | {Type.FLOAT8}
 WAYS: tuple[tuple[Type, str], ...] = (
-    # A cast that fails is slow, so text that cannot begin a number is not cast: 007 and 25 digits stay text.
+    # A cast that fails is slow, so a text that cannot begin a number is not cast. 007 and a number of 25 digits stay
+    # text.
     (
         Type.INT8,
         "CASE WHEN {0} BETWEEN '-' AND '9~' AND strlen({0}) < 30 THEN TRY_CAST({0} AS BIGINT)::VARCHAR = {0} END",
@@ -33,12 +34,12 @@ WAYS: tuple[tuple[Type, str], ...] = (
     (Type.FLOAT8, r"regexp_full_match({0}, '-?(0|[1-9]\d{{0,14}})(\.\d+)?([eE][+-]?\d{{1,2}})?')"),
     (Type.BOOL, "lower({0}) IN ('true', 'false')"),
 )
-"""The types of text, each with a test that all values of the column must pass."""
+"""The types that a text can get, each with a test that all values of the column must pass."""
 _NUMBER_TEXT = r"\d+(\.\d+)?([eE][+-]?\d{{1,2}})?"
 ODD = f"({{0}} IS NOT NULL AND NOT regexp_full_match({{0}}, '-?{_NUMBER_TEXT}'))"
-"""The condition that a text is not a number. 007 counts as a number, since it is meant to stay text."""
+"""The condition that a text is not a number. 007 is taken for a number here, although it stays text on purpose."""
 NUMBER_LIKE = rf"regexp_full_match({{0}}, '-?({_NUMBER_TEXT}|\d[\d.]*,\d+|\d{{{{1,3}}}}(,\d{{{{3}}}})+(\.\d+)?)')"
-"""The condition that a text can be read as a number if its type is named; it may have commas."""
+"""The condition that a text can be read as a number if its type is named. The number may have commas."""
 _THOUSANDS = r"-?(\d{1,15}|[1-9]\d{0,2}(,\d{3}){1,4})(\.\d+)?"
 _DECIMALS = r"-?(0|[1-9]\d{0,14}|[1-9]\d{0,2}(\.\d{3}){1,4})(,\d+)?"
 
@@ -47,7 +48,7 @@ _DECIMALS = r"-?(0|[1-9]\d{0,14}|[1-9]\d{0,2}(\.\d{3}){1,4})(,\d+)?"
 class LoadedField:
     """A column of the file as SQL: its value in the file, its stored value, and the type of the stored value.
 
-    For a value that cannot be stored, `stored` is null and `raw` is not.
+    If a value cannot be stored, `stored` is null, although `raw` is not.
     """
 
     raw: str
@@ -61,12 +62,15 @@ class LoadedField:
 
 
 def is_nested(sql_type: str) -> bool:
-    """Whether values of a type of DuckDB have values inside them."""
+    """Whether a DuckDB type is a list, a struct or a map."""
     return sql_type.endswith("]") or sql_type.startswith(("STRUCT", "MAP"))
 
 
 def field(value: str, sql_type: str, zone: str) -> LoadedField:
-    """A column by its type in DuckDB. Types that events do not have become text, and nested values JSON text."""
+    """Return a column by its type in DuckDB.
+
+    A type that events do not have becomes text, and a nested value becomes JSON text.
+    """
     if is_nested(sql_type):
         return LoadedField(value, f"to_json({value})::VARCHAR", Type.STR)
     type_ = _STORED.get(re.split(r"[(_ ]", sql_type)[0], Type.STR)
@@ -79,7 +83,10 @@ def field(value: str, sql_type: str, zone: str) -> LoadedField:
 
 
 def converted(column: LoadedField, type_: Type, times: TimeFormat, *, has_decimal_commas: bool) -> LoadedField:
-    """Convert a column to a type that the user names. Commas in numbers are decimal, or between thousands."""
+    """Convert a column to a type that the user names.
+
+    With `has_decimal_commas`, a comma in a number is the decimal mark; otherwise it separates thousands.
+    """
     if type_ is column.type:
         return column
     if type_ is Type.TIMESTAMP:
@@ -87,7 +94,7 @@ def converted(column: LoadedField, type_: Type, times: TimeFormat, *, has_decima
     is_text = column.type is Type.STR
     value = short(column.stored) if is_text else column.stored
     if column.type is Type.INT8 or (column.type is Type.FLOAT8 and type_ is Type.STR):
-        value = column.raw  # the number may not fit int8, and its text may be longer than that of the number
+        value = column.raw  # it may not fit int8, and its text may be longer than that of the number
     if is_text and type_ in NUMBERS:
         value = _without_commas(value, are_decimal=has_decimal_commas)
     cast = f"TRY_CAST({value} AS {SQL_TYPES[type_]})"
@@ -97,13 +104,16 @@ def converted(column: LoadedField, type_: Type, times: TimeFormat, *, has_decima
         octets = " + ".join(f"split_part({value}, '.', {i + 1})::BIGINT * {256 ** (3 - i)}" for i in range(4))
         cast = rf"CASE WHEN regexp_full_match({value}, '{_OCTET}(\.{_OCTET}){{3}}') THEN ({octets})::UINTEGER END"
     elif type_ in (Type.INT4, Type.INT8):
-        # A cast would round 1.5.
+        # A cast alone would round 1.5.
         cast = f"CASE WHEN {cast} = TRY_CAST({value} AS DOUBLE) THEN {cast} END"
     return LoadedField(column.raw, cast, type_)
 
 
 def _without_commas(text: str, *, are_decimal: bool) -> str:
-    """A text whose number is written with a decimal dot; null for commas that are neither decimal nor at thousands."""
+    """SQL for a text whose number is written with a decimal dot.
+
+    The result is null if the text has commas in places where neither a decimal mark nor a thousands separator can be.
+    """
     plain = f"replace({text}, ',', '')"
     if are_decimal:
         plain = f"replace(replace({text}, '.', ''), ',', '.')"
@@ -112,7 +122,7 @@ def _without_commas(text: str, *, are_decimal: bool) -> str:
 
 
 def merged(types: Sequence[Type]) -> Type:
-    """The common type of a column that has these types in several files; str if no file has a value in it."""
+    """Return the common type of a column that has these types in several files; str if it has no values in any file."""
     distinct_types = set(types)
     if len(distinct_types) == 1:
         return types[0]
@@ -122,5 +132,5 @@ def merged(types: Sequence[Type]) -> Type:
 
 
 def nothing(value: str, texts: Sequence[str]) -> str:
-    """SQL for a text, or null if it is one of the `texts` that mean null."""
+    """SQL for a text; null if it is one of the `texts` that mean null."""
     return f"CASE WHEN {value} NOT IN ({', '.join(map(literal, texts))}) THEN {value} END" if texts else value

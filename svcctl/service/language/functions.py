@@ -206,7 +206,7 @@ def _argument_kinds(takes: str, count: int) -> tuple[str, ...] | None:
 JSON_NODES, JSON_COPIES = 100, 6
 """The cost of jsonparse in SQL nodes, and the number of copies of the JSON text that an engine makes for it."""
 PATTERN_COST = 50
-"""The cost of a pattern in SQL nodes: compiling a pattern takes an engine as long as this many nodes."""
+"""The cost of a pattern in SQL nodes: an engine takes as long to compile a pattern as to compile this many nodes."""
 
 
 def _regex(context: ExpressionContext, pattern: str) -> CompiledValue:
@@ -261,7 +261,7 @@ DATE_FORMAT = "yyyy-MM-dd HH:mm:ss.SSS"
 DATE_PARTS = " ".join(part.value for part in DatePart)
 DATE_TEXT = r"\d{4}-\d\d-\d\d([ T]\d\d(:\d\d(:\d\d(\.\d{1,3})?)?)?)?Z?"
 _REST = "yyyy-MM-dd 00:00:00.000"
-"""A date without a time is completed by the end of this text.
+"""The text that completes a date without a time: the missing end of the date is the end of this text.
 
 The text has no digits for year, month and day, so a date must have these.
 """

@@ -1,6 +1,6 @@
 """Hints for people who write parts of query languages other than SQL, or values of the wrong type.
 
-Hints for names of functions are in `svcctl.api.foreign_functions`, those for SQL in `translation.py`.
+Hints for names of functions are in `svcctl.api.foreign_functions`, and hints for SQL are in `translation.py`.
 """
 
 from __future__ import annotations

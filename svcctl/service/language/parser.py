@@ -1,7 +1,8 @@
 """Parse a query's text into its tree, with errors that say what to change.
 
 The grammar is in grammar.lark. This module reads the values of tokens (escapes, numbers, addresses). Its limits keep
-the cost of a hostile text in proportion to its length. Errors list the tokens that were expected; their words are here.
+the cost of a hostile text in proportion to the length of the text. It also has the words by which errors name the
+tokens that were expected.
 """
 
 from __future__ import annotations
@@ -219,7 +220,7 @@ def _at(token: Token) -> QueryPosition:
 
 
 def _integer(token: Token, most: int, what: str) -> int:
-    # Python refuses to convert thousands of digits, zeros among them
+    # leading zeros are removed, because Python refuses to convert thousands of digits, even if they are zeros
     digits = token.lstrip("0") or "0"
     if len(digits) > 19 or int(digits) > most:
         raise QueryError(f"{what} is too large: {token[:40]}", _at(token))

@@ -1,7 +1,7 @@
 """The pieces of SQL that expressions are built from, and the values that are passed during compilation.
 
 Nothing here writes SQL as text: strings and numbers of a query become sqlglot literals, and names become identifiers.
-The Context has the engine's Dialect, for SQL that differs between engines.
+The ExpressionContext has the engine's Dialect, for SQL that differs between engines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Sql = exp.Expr
 
 
 class Special(StrEnum):
-    """The types that an expression can have, but not a column."""
+    """Types that an expression can have, although a column cannot."""
 
     NULL = "null"
     REGEX = "regex"

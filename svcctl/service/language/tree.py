@@ -54,7 +54,10 @@ class Minus(Node):
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic(Node):
-    """A sum or a product: `first`, then pairs (operator, operand). The operators are + and -, or *, / and %."""
+    """A sum or a product: `first`, then pairs (operator, operand).
+
+    The operators of a sum are + and -. The operators of a product are *, / and %.
+    """
 
     first: Expr
     rest: tuple[tuple[str, Expr], ...]

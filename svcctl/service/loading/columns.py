@@ -56,7 +56,7 @@ class Wanted:
 
     @property
     def types(self) -> Mapping[str, Type]:
-        """The types of columns that are named."""
+        """The types of columns that the table has or the user names."""
         return self.flattening.types
 
 
@@ -290,13 +290,13 @@ def _is_mixed(leaf: Leaf) -> bool:
 
 
 def _is_odd(leaf: Leaf) -> str:
-    """The SQL condition that a value of JSON is not a number."""
+    """SQL for the condition that a value of JSON is not a number."""
     types = (*JSON_NUMBERS, NULL, *(["OBJECT"] if leaf.is_mixed else []))
     return f"json_type(line, {pointer(leaf.path)}) NOT IN ({', '.join(map(literal, types))})"
 
 
 def _is_json(leaf: Leaf, value: str) -> str:
-    """The SQL condition that a value of JSON is an array or an object."""
+    """SQL for the condition that a value of JSON is an array or an object."""
     if not leaf.has_values and (leaf.member.members or not leaf.member.objects):
         return f"{value} IS NOT NULL"
     types = "'ARRAY'" if leaf.is_mixed else "'ARRAY', 'OBJECT'"

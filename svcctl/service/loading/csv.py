@@ -27,7 +27,7 @@ from svcctl.words import counted
 MAX_CELLS = 1 << 19
 """The maximum number of cells that are read at once, from records of several lines."""
 HEAD = 1 << 17
-"""The maximum size, in bytes, of the beginning of a file in which the heading must end."""
+"""The heading must end within this many bytes from the beginning of the file."""
 _COMMENT = re.compile(rb"(?m)^#[^\r\n]*")
 _FIELDS = re.compile(rb"(?i)#fields\b")
 _END = rb"(?:\r\n?|\n)"

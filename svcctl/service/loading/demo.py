@@ -22,7 +22,7 @@ from svcctl.service.language.types import Column, Type
 TRANSACTION_SECONDS = 5 * UNITS["d"]
 """The number of seconds whose events are made in one transaction.
 
-It is small, so that an interruption loses little and little memory is needed.
+The period is short, so that an interruption loses little and little memory is needed.
 """
 GROW_SECONDS = 1.0
 """While requests come, the interval at which a service extends the demo tables and stores its access log."""

@@ -19,14 +19,17 @@ from svcctl.service.loading.values import NUMBERS, LoadedField, converted
 MIN_DATE = "epoch_ms(0)"
 """The earliest date of a stored event. Queries cannot begin before this date."""
 MARKS, MISFIT, SKIPPED, NULLS = "(marks)", "(misfit)", "(skipped)", "(nulls)"
-"""The added columns: bits of changes, the misfits of `Columns`, the reason of a skip, and values that do not fit."""
+"""The names of the added columns.
+
+In this order, they have: bits of changes, the misfits of `Columns`, the reason of a skip, and values that do not fit.
+"""
 BITS: Mapping[Change, int] = {change: 1 << at for at, change in enumerate(Change)}
 _WHEN, _TEXT = "(when)", "(text)"
 _LONGEST_SHOWN = 200
 
 
 def select(layout: Layout, types: Mapping[str, Type]) -> str:
-    """SQL for the rows as events. `eventdate` is the time, and columns in `types` are converted to the type there.
+    """SQL for the rows as events. `eventdate` is the time, and columns named in `types` are converted to these types.
 
     In a skipped row, eventdate is null, and SKIPPED has the reason, a column, its value, and the beginning of the line.
     NULLS has the columns whose values do not fit, with these values.

@@ -100,12 +100,14 @@ _WHOLE_VALUES = re.compile(_nested(_SEARCHED_DEPTH), re.DOTALL)
 
 
 class _Unreadable(Exception):
-    """A text is not JSON."""
+    """Raised for a text that is not JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class _JsonText:
-    """The text of JSON values. Its parts are found without parsing them. The methods raise _Unreadable.
+    """The text of JSON values. Its parts are found without parsing them.
+
+    The methods raise _Unreadable if it is not JSON.
 
     `check` is called repeatedly, and may raise an error.
     """

@@ -59,7 +59,7 @@ In long statements, the search for common parts takes minutes, and each thread h
 _HEAD_BLOCK = 1 << 20
 _OWN_JSON = re.compile(OWN_JSON.removesuffix(r"\s*$").encode())
 _ANSWER_END_BYTES = 1024
-"""The maximum distance, in bytes, from the closing brace of a JSON answer's object to the end of the file."""
+"""The closing brace of a JSON answer is within this many bytes from the end of the file."""
 _LARGEST_CHECKED = 1 << 24
 
 
@@ -331,9 +331,9 @@ class FileReader:
                 pass  # valid JSON, but DuckDB cannot read it
 
     def _watched(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of a stream. If there is an error, keep it and end the stream:
+        """Yield the batches of a stream.
 
-        DuckDB would only keep its text.
+        An error ends the stream and is kept, because DuckDB would only keep its text.
         """
         try:
             for batch in batches:

@@ -2,7 +2,7 @@
 
 A kind reads entries and the lines that continue them. Blank lines and comments do not count. A kind must read at least
 nine of ten lines. A file that names its fields in a comment is of the kind `fields`. Otherwise, the kinds of the file's
-ending come first. Many texts have a comma in each line. So csv must be the only kind that reads so many lines, unless a
+ending come first. Many texts have a comma in each line. So csv must be the only kind that reads enough lines, unless a
 column in its heading has a usual name of a time.
 """
 

@@ -49,7 +49,7 @@ class LoadLimits:
     memory_bytes: int = LOAD_MEMORY.default_value
     """The maximum memory, in bytes, of the engine that reads the files."""
     depth: int = LOAD_DEPTH.default_value
-    """The maximum levels of members that become columns: 2 for `a.b`. With 1, no object becomes columns."""
+    """The maximum depth of members that become columns; `a.b` has the depth 2. With 1, no object becomes columns."""
     nested_columns: int = LOAD_NESTED_COLUMNS.default_value
     """The maximum number of columns that a file may have for members of its objects."""
     added_columns: int = LOAD_COLUMNS.default_value

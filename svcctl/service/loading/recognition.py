@@ -103,7 +103,7 @@ class Layout:
 class _Profile:
     """A summary of the first values of a column. All its fields are None for a column without values.
 
-    `is_time`: all values are times, and at least one of them is not before 1970. `is_clock`: at least half of the
+    `is_time`: all values are times, and at least one of them is in 1970 or later. `is_clock`: at least half of the
     values are times of day. `are_days`: all times are whole days. `slashed` is the first date with slashes, and
     `abbreviated` is the first value that ends with the abbreviation of a zone.
     """
@@ -318,9 +318,8 @@ def _profiles(
 def _named(file: KnownFile, columns: Columns, time_field: str, *, is_alone: bool) -> tuple[str, str | None]:
     """Return the column of the time that the user names.
 
-    For a name DATE,TIME, return the columns of days and times of day.
-
-    If the load has several files, a file without the named column may have eventdate instead.
+    For the names DATE,TIME, return the column of days and the column of times of day. If the load has several files, a
+    file without the named column may have eventdate instead.
     """
     name, fields = file.source.name, columns.types
     if time_field in fields:

@@ -43,7 +43,7 @@ _NAMED_MONTHS = [
 In the text, blanks have replaced the characters between day, month, year and time of day.
 """
 _ZONE_AFTER = r" (UTC|GMT|[A-Z][A-Za-z]+/[\w/+-]+|[+-]\d\d:?\d\d)$"
-"""Matches an offset or the name of a zone at the end of a time. Times in ISO 8601 have other offsets."""
+"""Matches an offset or the name of a zone at the end of a time. Times in ISO 8601 are read without this pattern."""
 _NAMED_OFFSET = r" ([+-]\d{4}) [A-Z+-]\w*(?: m=\S+)?$"
 """Matches the end of a time that Go prints.
 

@@ -1,7 +1,7 @@
 """Checks whether the rows of a load arrive in order of date, and records their number and their first and last date.
 
-The rows of most logs are in order, and are not sorted: sorting is most of the work of a large load, and needs space
-beyond the memory.
+The rows of most logs are in order, and are not sorted. Sorting is most of the work of a large load, and needs space on
+the disk.
 """
 
 from __future__ import annotations

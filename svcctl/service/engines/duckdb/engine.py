@@ -443,7 +443,7 @@ class DuckDBEngine(Reading):
     def _sliced(
         self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None
     ) -> Selects | None:
-        """Return SELECTs over slices of a table with long texts, for a plan whose rows come by event.
+        """Return SELECTs over slices of a table with long texts, for a plan whose rows come in the order of events.
 
         Return None for any other table or plan.
         """

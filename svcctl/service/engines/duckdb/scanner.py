@@ -51,7 +51,10 @@ class Scanner:
     def arranged(
         self, name: str, rows: pa.RecordBatchReader, columns: Sequence[Column] | None = None
     ) -> Iterator[Iterator[pa.RecordBatch]]:
-        """Yield rows in the types and order of a table. A new table has `columns`. Raises the errors of `append`."""
+        """Yield rows in the types and order of a table. `columns` are the columns of a new table.
+
+        Raises the errors of `append`.
+        """
         with closing(self._cursor()) as sorter:
             yield arranged(rows, name, columns or self._lake.snapshot(name).columns, sorter)
 

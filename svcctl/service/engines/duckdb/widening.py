@@ -19,6 +19,6 @@ def widened(column: Column, to: Type) -> str:
 
 
 def is_lossy(column: Column, to: Type) -> str | None:
-    """The SQL condition for the values of a column that would change in another type; None if no value can change."""
+    """SQL for the condition that a value of a column would change in another type; None if no value can change."""
     value = quote(column.name)
     return f"{value}::DOUBLE::HUGEINT <> {value}" if (column.type, to) == (Type.INT8, Type.FLOAT8) else None

@@ -69,7 +69,7 @@ class Lake:
     def tables(self) -> Mapping[str, Table]:
         """Return the tables by name.
 
-        Changes by this process are always included, changes by other processes after at most a second.
+        All changes by this process are included. Changes by other processes appear within a second.
         """
         if time.monotonic() - self._listed_at >= LIST_SECONDS:
             with self._reading(), ThreadPoolExecutor(THREADS) as threads:
@@ -337,7 +337,7 @@ class Lake:
             reader.table.create_checkpoint()
 
     def filesystem(self, name: str) -> PyFileSystem:
-        """The folder of a table as a filesystem of Arrow."""
+        """Return the folder of a table as a filesystem of Arrow."""
         handler = DeltaStorageHandler(self.folder.table_uri(name), self.folder.options)
         return PyFileSystem(handler)
 

@@ -115,7 +115,7 @@ class _SparkJson:
 
 
 def _but_smallest(sql: exp.Expr) -> exp.Expr:
-    """A whole number; null for the smallest whole number, because its negative does not exist."""
+    """SQL for a whole number; null for the smallest whole number, because its negative does not exist."""
     return exp.Nullif(this=sql, expression=_MIN_INT8.copy())
 
 

@@ -106,7 +106,7 @@ class Server:
         return self.ca_bundle is not None or (self.token is not None and not here)
 
     def authorities(self) -> bytes | None:
-        """The trusted certificates; None for the system's own. Raises UsageError when they cannot be read."""
+        """Return the trusted certificates, or None for the system's own. Raises UsageError when they cannot be read."""
         try:
             return self.ca_bundle.read_bytes() if self.ca_bundle else None
         except OSError as error:
@@ -204,8 +204,8 @@ class SparkConnection:
     def session(self, *, answers: bool = False) -> Session:
         """Return the current session.
 
-        If it is known that the server answers, `answers` avoids waiting for it. Raises Unavailable when the server does
-        not answer, and ServiceError when it refuses access.
+        Pass `answers` if the server is known to answer; then nothing waits for it. Raises Unavailable when the server
+        does not answer, and ServiceError when it refuses access.
         """
         with self._lock:
             if self._session is None:

@@ -16,7 +16,10 @@ from sqlglot.generators.spark import SparkGenerator
 MAX_ROWS = 2**31 - 1
 """The maximum limit and offset that Spark accepts."""
 _ALL_WHOLE = "9007199254740992D"
-"""2^53. Every float8 from this number on is whole, and not much larger numbers overflow in a cast to Spark's int8."""
+"""2^53.
+
+Every float8 from this number on is whole, so it is not cast: a cast of larger ones to Spark's int8 may overflow.
+"""
 _SPLIT = "134217729D"
 """2^27 + 1. This factor splits a float8 into halves whose products are exact."""
 REPEATED = 80

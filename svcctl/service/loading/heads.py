@@ -172,7 +172,7 @@ def best_log(head: FileHead, written: str) -> FileKind:
 def _best(scores: Iterable[Score]) -> Score | None:
     """Return the score with the largest share of lines.
 
-    Of equal scores, return the last one: its kind is the most specific.
+    If several scores are equal, return the last one: its kind is the most specific.
     """
     return max(reversed(list(scores)), key=lambda score: score.read / (score.lines or 1), default=None)
 

@@ -1,13 +1,13 @@
 """Spark, or another server that speaks Spark Connect, over the tables in a shared folder.
 
-    engine.py      runs plans as statements over the files that the plans need
-    stream.py      a running statement, and its batches
-    spill.py       large answers, which the server writes to files
-    session.py     the session on the server, TLS and token, and errors
-    dialect.py     the SQL of Spark where engines differ
-    sql.py         Spark's SQL, as sqlglot writes it
-    dates.py       formats and parses dates
-    patterns.py    regular expressions, for Java and for Rust
+engine.py      runs plans as statements over the files that the plans need
+stream.py      a running statement, and its batches
+spill.py       large answers, which the server writes to files
+session.py     the session on the server, TLS and token, and errors
+dialect.py     the SQL of Spark where engines differ
+sql.py         Spark's SQL, as sqlglot writes it
+dates.py       formats and parses dates
+patterns.py    regular expressions, for Java and for Rust
 """
 
 from svcctl.service.engines.spark.engine import SparkReader, on_spark

@@ -81,7 +81,7 @@ class ColumnChange:
     def check(self, name: str, columns: Sequence[Column]) -> None:
         """Raise ColumnsChanged if the table no longer has the columns `before`.
 
-        Raise UsageError for an impossible change.
+        Raises UsageError if a column cannot be changed in this way.
         """
         if tuple(columns) != self.before:
             raise ColumnsChanged(name)

@@ -60,10 +60,10 @@ from svcctl.service.language.text_bound import TextBound
 from svcctl.service.language.types import Type
 
 Build = Callable[..., Sql | CompiledValue]
-"""A function that builds the SQL of a call from the context and the SQL of the arguments.
+"""A function that builds the SQL of a call from the context and the arguments.
 
-Literals and patterns are passed as Python values instead of SQL. Their kinds are `text`, `zone`, `digits`, `percent`,
-`regex` and `glob`.
+Most arguments are SQL. Arguments of the kinds `text`, `zone`, `digits`, `percent`, `regex` and `glob` are Python
+values.
 """
 
 KINDS: Mapping[str, tuple[Type, ...]] = {
@@ -168,7 +168,7 @@ class Function:
 
 
 def common(first: Type | None, second: Type) -> Type | None:
-    """Return the type that can hold values of both types: of two numeric types, the wider one.
+    """Return a type that can hold the values of both types, which is the wider one of two numeric types.
 
     Return None if there is no such type.
     """

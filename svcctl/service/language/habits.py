@@ -29,16 +29,16 @@ HABITS = {
     "every": "write group every 5m",
     "having": "a where after the select filters groups, as in group by … select count() as n where n > 1",
 }
-"""The hint for a word or a sign that the parser does not accept, by this word or sign."""
+"""The hints for words and signs that the parser does not accept, by the word or sign."""
 SORTS = "query-sorts"
 REASONS = {
     "{": "query-variable",
     **dict.fromkeys(("order", "sort"), SORTS),
     **dict.fromkeys(("show", "describe"), "query-lists-tables"),
 }
-"""The reason of the error for some words of HABITS.
+"""The reasons of the errors for some words of HABITS.
 
-By the reason, a client can offer what a query cannot do, such as sorting.
+By the reason, a client can recognise the error and offer its own remedy, such as sorting the rows.
 """
 
 

@@ -234,7 +234,7 @@ def _number(value: float, at: QueryPosition) -> tree.Literal:
 
 
 def quoted_number(text: str, at: QueryPosition) -> tree.Literal | None:
-    """Parse a text that contains only a number, as if it had no quotes. Return None for any other text.
+    """Parse a string that contains only a number as this number. Return None for any other string.
 
     Raises QueryError if the number is too large.
     """

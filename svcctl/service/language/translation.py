@@ -34,7 +34,7 @@ _TYPES = {"INT": "int", "BIGINT": "int8", "FLOAT": "float8", "DOUBLE": "float8",
 class Untranslatable(Exception):
     """Raised for a text without a translation.
 
-    The exception's text is the hint, or empty. `reason` is the reason of the query's error, if the hint has a reason.
+    The exception's text is the hint, or empty. `reason` is the reason of the error that shows this hint, or None.
     """
 
     def __init__(self, hint: str = "", reason: str | None = None) -> None:
@@ -178,7 +178,7 @@ def _group(keys: Mapping[Any, str]) -> str:
 
 
 def _with_keys(node: Any, keys: Mapping[Any, str]) -> Any:
-    """In an expression, replace each key of the group by the name of the key's column."""
+    """Replace each key of the group, in an expression, by the name of the key's column."""
     return node.transform(lambda inner: exp.column(keys[inner], quoted=True) if inner in keys else inner)
 
 
@@ -250,7 +250,7 @@ def _like(node: Any) -> str:
 def _json_member(node: Any) -> str:
     """Translate `->`. In SQL it looks up a member of JSON text, so it becomes jsonparse.
 
-    In a place for a condition, it becomes the `->` of the language, which tests whether a text contains a part.
+    Where a condition is expected, it becomes the `->` of the language, which tests whether a text contains a part.
     """
     path, context = node.args.get("path") or node.expression, node.parent
     parts = path.expressions[1:] if isinstance(path, exp.JSONPath) else []
@@ -286,7 +286,7 @@ def _count(node: Any) -> str:
 
 
 def _or(node: Any) -> str:
-    """Translate `or` and `||`, which are both OR in MySQL.
+    """Translate `or` and `||`, which sqlglot reads as OR in the SQL of MySQL.
 
     If an operand is a string, the operands are joined as texts.
     """

@@ -108,8 +108,8 @@ def heading(
     comma, semicolon, tab and | in the heading.
 
     `header` says whether the first row has names of columns. If it is None, the first row has names unless `names` are
-    given. If the first row has no names, it is data, and the columns are called by `names`, or by numbers without
-    `names`.
+    given. If the first row has no names, it is data. Then the names of the columns are `names`, or numbers if no
+    `names` are given.
 
     Raises UsageError if the first row cannot be read as names, or if its number of cells does not fit the number of
     `names`.

@@ -43,9 +43,9 @@ HEAD_ROWS = 10_000
 ROWS_PER_BATCH = 2048
 ROWS_OF_KNOWN_WIDTH = 8192
 BATCH_BYTES = 1 << 22
-"""The maximum number of rows and bytes in a batch.
+"""ROWS_PER_BATCH, ROWS_OF_KNOWN_WIDTH and BATCH_BYTES limit the rows and bytes of a batch.
 
-A batch has fewer rows if the size of the next rows is not known. It is known only for parquet.
+The size of the next rows is known only for parquet. For all other kinds, at most ROWS_PER_BATCH rows are read at once.
 """
 _CELL_BYTES = 8
 """The minimum size, in bytes, of a csv cell in a batch."""

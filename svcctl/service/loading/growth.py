@@ -58,7 +58,8 @@ def growth(
     """Find the changes that a table needs for files with columns of these types.
 
     All loads together add at most `most` columns to a table. A new column that has no value in any file is left out,
-    because its type is not known yet. Raises UsageError if the table cannot take the files, or must keep its columns.
+    because its type is not known yet. Raises UsageError if the table cannot take the files, or if the table needs new
+    columns but its columns are fixed by an option.
     """
     table_types = {column.name: column.type for column in table.columns}
     wider = _wider(table, table_types, options)

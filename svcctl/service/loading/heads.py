@@ -62,7 +62,7 @@ def _may_be_event(line: str) -> bool:
 def head_of(name: str, data: bytes) -> FileHead:
     """Return the head of a file. `data` has the first HEAD_BYTES bytes of the file, or the whole file if it is shorter.
 
-    Raises UsageError for text in another encoding, which shows by the character NUL.
+    Raises UsageError for text with the character NUL in its first line, because it has another encoding.
     """
     lines = _LINE_END.split(data.decode("utf-8-sig", errors="replace"))
     is_cut = len(data) == HEAD_BYTES

@@ -25,9 +25,9 @@ from svcctl.words import size_text
 MAX_FIELDS = 1000
 """The maximum number of columns of a file. If there are more names, they are probably data."""
 MAX_FREE_BYTES = 500_000_000
-"""The ratio of a file that unpacks to at most this many bytes is not limited.
+"""Files that unpack to at most this many bytes may have any ratio of unpacked size to packed size.
 
-A few thousand equal rows already have a high ratio.
+The ratio is already high for a few thousand equal rows.
 """
 MAX_DEPTH = 200
 """The maximum depth to which the values of a JSON object may be nested."""

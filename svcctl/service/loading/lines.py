@@ -20,7 +20,10 @@ from svcctl.service.loading.nesting import may_be_deep, without_deep
 from svcctl.service.loading.skips import LONGEST_LINE, Aside, Skip, Tally
 
 BLOCK_BYTES = 1 << 21
-"""The number of bytes that are read from a file at once. Several times as many bytes are in memory."""
+"""The number of bytes that are read from a file at once.
+
+While they are read, several times as many bytes are in memory.
+"""
 BOM = b"\xef\xbb\xbf"
 MAX_ENTRY_BYTES = 1 << 20
 """The maximum size, in bytes, of an entry of several lines. A line beyond it begins a new entry."""

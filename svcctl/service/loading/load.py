@@ -44,7 +44,10 @@ from svcctl.words import choices, some
 
 
 class Misfit(Exception):
-    """A row does not fit the columns and types that the head of its file has. The whole file must decide them."""
+    """Raised for a row that does not fit the columns and types found in the head of its file.
+
+    The whole file must then decide its columns and types.
+    """
 
 
 def load(

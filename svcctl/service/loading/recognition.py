@@ -239,7 +239,7 @@ class Recogniser:
         return COLUMNS_OF[file.kind.name](file, wanted)
 
     def _kind(self, source: Source, head: FileHead, written: str) -> FileKind:
-        """Return the kind of a file. The user names it, or the head of the file shows it.
+        """Return the kind of a file, which the user names or the head of the file shows.
 
         `written` is the pattern of times in a log, or "".
         """

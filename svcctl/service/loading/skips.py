@@ -112,7 +112,7 @@ _HINTS: Mapping[Skip, str] = {
     Skip.TIME: "describe how it is written with --time-format, such as '%d/%m/%Y %H:%M:%S', or name another column "
     "with --time-field, or two as DATE,TIME",
 }
-"""The hints for files in which no line could be read."""
+"""The hint of the error for a file in which no line could be read, by the reason why the first line was skipped."""
 _REASONS: Mapping[Skip, str] = {
     Skip.ENCODING: NOT_UTF8,
     Skip.CELLS: "too-many-cells",
@@ -120,12 +120,15 @@ _REASONS: Mapping[Skip, str] = {
     Skip.NO_YEAR: "time-without-year",
     Skip.NO_DAY: "time-without-day",
 }
-"""The reasons of errors about files in which no line could be read. The hints for them name an option or command."""
+"""The reason of the error for a file in which no line could be read, by the reason why the first line was skipped.
+
+For these reasons, the program that shows the error adds the hint.
+"""
 _REASONS_BY_KIND: Mapping[tuple[Skip, str], str] = {
     (Skip.ENTRY, "log"): "no-time-in-line",
     (Skip.LONG, "ndjson"): "large-json-object",
 }
-"""The reasons of errors about files that could not be read, for reasons that apply to only one kind of file."""
+"""Like _REASONS, but for a single kind of file. Each key also has the name of this kind."""
 
 
 def sentence(what: str, value: str | None, fields: Sequence[str], kind: str) -> str:
@@ -144,7 +147,7 @@ def shown(text: str) -> str:
 
 
 Found = tuple[int, int, str | None, str]
-"""The number of times that something happened, the first line where it happened, the value there, and its column."""
+"""A count of something that happened in lines, and its first line, with the value there and the value's column."""
 _WITH_LINE = (Skip.ENCODING, Skip.QUOTE, Skip.CELLS, Skip.ENTRY)
 """The skips whose value is the text of the whole line."""
 

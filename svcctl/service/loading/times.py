@@ -201,7 +201,7 @@ def is_abbreviated(text: str) -> str:
 def has_no_zone(text: str) -> str:
     """SQL for a fast test whether a time names no zone.
 
-    The result is false for a number: it is an epoch, and needs no zone.
+    A number is an epoch, so it needs no zone, and the result is false.
     """
     digits = " AND ".join(f"substr({text}, {at}, 1) BETWEEN '0' AND '9'" for at in (3, 4, 5))
     offset = f"contains(substr({text}, 11), '+') OR contains(substr({text}, 11), '-')"
@@ -235,7 +235,7 @@ def yearless(text: str, formats: Sequence[str], newest: datetime) -> str:
 def short(text: str) -> str:
     """SQL for a text, or null if the text is too long for a number or a time.
 
-    To reject a long text, DuckDB would copy it several times.
+    DuckDB would copy a long text several times before it rejects the text.
     """
     return f"CASE WHEN strlen({text}) <= {LONGEST_VALUE} THEN {text} END"
 

@@ -31,7 +31,7 @@ _PECULIAR_JSON = "|".join(
         rf"(?:[\[{{][^\[{{]*){{{MAX_JSON_DEPTH + 1}}}",  # perhaps nested too deep
     )
 )
-"""A pattern for JSON in which DuckDB may read a member differently from `json_member`."""
+"""Matches JSON in which DuckDB may find another value for a member than `json_member` does."""
 _JSON_WITH_ESCAPES = r"(?s)^[\[{].*\\"
 _CODES: Mapping[DatePart, str] = {
     DatePart.YEAR: "%Y",

@@ -268,7 +268,10 @@ class DuckDBEngine(Reading):
         return added
 
     def _change(self, cursor: duckdb.DuckDBPyConnection, table: Table, change: ColumnChange) -> Table:
-        """Add columns to a table, and widen columns of it."""
+        """Add columns to a table and widen others, as in `change`. Raises the errors of `ColumnChange.check`.
+
+        Raises UsageError if a stored value would change.
+        """
         change.check(table.name, table.columns)
         self._described = False
         relation = _relation(table)

@@ -21,8 +21,8 @@ def arranged(
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows with all columns of a table, in the types of its files, ordered by eventdate.
 
-    Rows that arrive in order are passed on at once. From the first batch that is out of order, all remaining rows are
-    sorted first. Raises the errors of `Tables.append`.
+    Rows that arrive in order are passed on at once. When a batch is out of order, this batch and all later rows are
+    sorted before they are passed on. Raises the errors of `Tables.append`.
     """
     names = {column.name for column in columns}
     if unknown := [column_name for column_name in rows.schema.names if column_name not in names]:

@@ -21,13 +21,13 @@ from svcctl.service.language.types import Column, Type
 
 TYPE_KEY = "svcctl.type"
 LOADED_KEY = "svcctl.load"
-"""The key for the number of a load, in the commit that stores the load."""
+"""The key, in the commit of a load, for the number of the load."""
 REMOVED_KEY = "svcctl.removed"
-"""The key for a date, in a commit that removes events. All removed events are earlier than this date."""
+"""The key, in a commit that removes events, for a date. All removed events are earlier than this date."""
 ADDED_KEY = "svcctl.added"
-"""The key for the number of columns that loads have added to a table, in the table's configuration."""
+"""The key, in the configuration of a table, for the number of columns that loads have added to the table."""
 DROPPED_KEY = "svcctl.dropped"
-"""The key that marks a dropped table, in the table's configuration."""
+"""The key, in the configuration of a table, that marks the table as dropped."""
 
 DELTA: Mapping[Type, str] = {
     Type.TIMESTAMP: "timestamp_ntz",

@@ -17,7 +17,7 @@ from svcctl.service.engines.table_rules import moved, replaced
 
 
 def mark(log: Log, snapshot: Snapshot) -> Mark:
-    """Return the mark of a table, as of a snapshot."""
+    """Return the mark of a table at the time of a snapshot."""
     version = snapshot.version
     while version > 0:
         made = _entry(log, snapshot.name, version)
@@ -28,7 +28,7 @@ def mark(log: Log, snapshot: Snapshot) -> Mark:
 
 
 def check(snapshot: Snapshot | None, name: str, of: Mark) -> int:
-    """Return the version of a mark. Raises ServiceError when the mark belongs to another table than the snapshot."""
+    """Return the version of a mark. Raises ServiceError when the mark does not belong to the snapshot's table."""
     if isinstance(of, int):
         raise moved(name)
     version, _, id_ = of.partition(".")

@@ -28,7 +28,7 @@ def counted(plan: Plan, files: Sequence[File], loads: Loads | None) -> tuple[Pla
 
 
 def without_range(plan: Plan, files: Sequence[File]) -> Plan:
-    """Remove the range of dates from the conditions of a plan if it contains all events of the files.
+    """Remove the range of dates from the conditions of a plan if all events of the files are in this range.
 
     Then the dates need not be read.
     """

@@ -95,7 +95,7 @@ class Loads:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A table as of a version. A table that replaces another table has another `id`. A dropped table has no snapshot.
+    """A version of a table. A table that replaces another table has another `id`. A dropped table has no snapshot.
 
     `metadata` is the content of the action `metaData` in the log.
     """
@@ -204,7 +204,7 @@ def _by_date(files: Iterable[File]) -> list[File]:
 def _overlapping(files: Sequence[File]) -> Iterator[list[File]]:
     """Split files, which are in order of date, into groups.
 
-    All events of a group are later than those of earlier groups.
+    All events in a group are later than the events in the groups before it.
     """
     group: list[File] = []
     newest = datetime.min

@@ -70,7 +70,7 @@ def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
 
 
 def _date_format(time: str, parts: Iterable[DatePart | str]) -> str:
-    """SQL that formats a time by some parts of a date pattern. The parts are written in the format of Java."""
+    """SQL that formats a time by some parts of a date pattern. Java has the same names for these parts."""
     java = (part.value if isinstance(part, DatePart) else "'" + part.replace("'", "''") + "'" for part in parts)
     return f"date_format({time}, {_literal(''.join(java))})"
 

@@ -190,9 +190,9 @@ def _class(tokens: list[re.Match[str]], index: int, matcher: Matcher) -> tuple[i
 
 
 def _named(token: re.Match[str]) -> str | None:
-    """Return the text for an ASCII class, such as \\d, inside another class; None for any other token.
+    """Translate an ASCII class, such as \\d, inside another class. Return None for any other token.
 
-    For a negated class, such as \\D, this is a class of all other characters.
+    A negated class, such as \\D, becomes a class of all other characters.
     """
     if token.lastgroup == "posix":
         name = token[0][2:-2]

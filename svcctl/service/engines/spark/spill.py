@@ -39,7 +39,10 @@ The number of rows in an answer is estimated by the number of rows that are read
 """
 BUFFER_BYTES = 1 << 20
 Place = tuple[Any, ...]
-"""The values by which a row is ordered, after a 0. In an answer without an order, every row has the place (0,)."""
+"""The place of a row in an answer: a 0, then the values by which the row is ordered.
+
+In an answer without an order, every row has the place (0,).
+"""
 
 _log = logging.getLogger("svcctl.service")
 

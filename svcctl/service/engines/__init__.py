@@ -135,7 +135,10 @@ class Tables(Protocol):
 
     @abstractmethod
     def check_mark(self, name: str, mark: Mark) -> None:
-        """Raise the error of `replaced`, `moved` or `lost` if this has happened to the table since the mark."""
+        """Raise an error if the table was replaced or moved, or has lost rows, since the mark.
+
+        The errors are those of `replaced`, `moved` and `lost`.
+        """
 
     @abstractmethod
     def create(self, name: str, columns: Sequence[Column]) -> Table:

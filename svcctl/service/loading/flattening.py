@@ -52,7 +52,10 @@ class EventMember:
     """Whether the member has an array that contains objects."""
 
     def add(self, structure: object, count: int) -> None:
-        """Add a structure that the member has in `count` rows. DuckDB has described the structure."""
+        """Add a structure that the member has in `count` rows.
+
+        The structure has the form in which DuckDB describes it.
+        """
         if isinstance(structure, dict):
             self.objects += count
             for name, inner in structure.items():

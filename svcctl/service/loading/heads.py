@@ -240,7 +240,7 @@ def _objects(kind: FileKind, head: FileHead) -> list[bool]:
 def _json_end(text: str) -> int:
     """Return the end of the first JSON value in a text; 0 if the text is not JSON.
 
-    A value that is nested too deep is JSON.
+    A value that is nested too deep counts as JSON.
     """
     try:
         _, end = _DECODER.raw_decode(text)

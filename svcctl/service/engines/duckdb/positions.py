@@ -39,11 +39,11 @@ _REMOVED = "SELECT coalesce(sum(rows), 0) FROM main.holes WHERE name = ?"
 _NEWEST = "SELECT newest FROM main.removed WHERE name = ?"
 _GAP_QUERY = 'SELECT max("end") FROM main.gaps WHERE name = ? AND "end" < ? AND ? < next'
 Run = tuple[int, int]
-"""The position or row number of the first of some consecutive rows, and the number of these rows."""
+"""A run of consecutive rows: the position or row number of its first row, and its number of rows."""
 
 
 def begin(cursor: duckdb.DuckDBPyConnection, name: str, nanoseconds: int) -> None:
-    """Choose the first position of a new table. `nanoseconds` is the time of the clock."""
+    """Choose the first position of a new table. `nanoseconds` is the current time of the clock."""
     [(before,)] = cursor.execute(_BEGUN, [name]).fetchall()
     _begin(cursor, name, max(before, nanoseconds))
 
@@ -65,7 +65,7 @@ def missing(cursor: duckdb.DuckDBPyConnection, name: str, relation: str | None, 
 
 
 def skip(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, nanoseconds: int) -> None:
-    """Leave a gap after the last row of a table that has lost rows. The gap ends at the time of the clock."""
+    """Leave a gap after the last row of a table that has lost rows. The gap ends at the current time of the clock."""
     last = end(cursor, name, relation)
     following = max(last + 1, nanoseconds)
     holes = _joined([*cursor.execute(_HOLES, [name]).fetchall(), (last, following - last)])

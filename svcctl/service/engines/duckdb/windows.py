@@ -23,7 +23,7 @@ Rows with the same date are always sorted together.
 MOST_WINDOWS = 40
 """The maximum number of windows. Each window reads all parts of the file that have some of its events."""
 SAMPLED_ROWS = 500_000
-"""The number of events in the sample: 244 of DuckDB's vectors, which takes milliseconds."""
+"""The number of events in the sample: 244 of DuckDB's vectors. Reading the sample takes milliseconds."""
 _DATE = exp.column("eventdate", table="t", quoted=True)
 
 

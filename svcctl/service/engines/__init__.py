@@ -244,9 +244,9 @@ class Engine:
 class Engines:
     """The tables of a service: those in its own engine, and those in the engine of a shared folder if there is one.
 
-    New tables are made in `shared`, except the tables named in `own_names`, which are made in `own`. Tables that were loaded
-    before the service had a folder stay in `own` until they are moved. If both engines have a table of the same name,
-    the name means the shared table.
+    New tables are made in `shared`, except the tables named in `own_names`, which are made in `own`. Tables that
+    were loaded before the service had a folder stay in `own` until they are moved. If both engines have a table of
+    the same name, the name means the shared table.
     """
 
     def __init__(self, own: Engine, shared: Engine | None = None, own_names: Collection[str] = ()) -> None:

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class Paths(NamedTuple):
-    """The paths of a service's operations below its base URL; `domain` is below the provisioning URL, if one is set."""
+    """The paths of a service's operations below its base URL.
+
+    `domain` is below the provisioning URL, if that is set.
+    """
 
     query: str = "/search/query"
     job: str = "/search/job"
@@ -39,7 +42,7 @@ _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?")
 
 
 def checked_form(url: str) -> str:
-    """The base URL without a slash at its end. UsageError for a text that is not a base URL."""
+    """Return the base URL without a slash at its end. UsageError for a text that is not a base URL."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -62,7 +65,10 @@ def checked_form(url: str) -> str:
 
 
 def checked_url(url: str) -> str:
-    """The base URL without a slash at its end. UsageError for other texts, and for plain http to another machine."""
+    """Return the base URL without a slash at its end.
+
+    UsageError for a text that is not a base URL, and for a URL of plain http to another machine.
+    """
     checked = checked_form(url)
     if urlsplit(url).scheme == "http" and not is_loopback(url):
         raise UsageError(
@@ -81,10 +87,11 @@ def is_loopback(url: str) -> bool:
 
 
 def trust(verify: bool | str, urls: tuple[str, ...]) -> ssl.SSLContext | None:
-    """The TLS context that checks the service's certificate; None if no URL begins with https.
+    """Return the TLS context that checks the service's certificate; None if no URL begins with https.
 
-    `verify` is the path of a CA bundle, True, or False to check nothing. With True, SSL_CERT_FILE and SSL_CERT_DIR
-    name the trusted authorities, if they are set. UsageError when a file or a directory has no usable certificate.
+    `verify` is the path of a CA bundle, or True, or False to check nothing. If it is True, the environment variables
+    SSL_CERT_FILE and SSL_CERT_DIR can name the trusted authorities. UsageError when a file or a directory has no usable
+    certificate.
 
     Plain http gets no context, because loading the certificate authorities takes longer than a local request.
     """
@@ -96,7 +103,7 @@ def trust(verify: bool | str, urls: tuple[str, ...]) -> ssl.SSLContext | None:
     if isinstance(verify, str):
         context = _trusting("the CA bundle", verify)
     elif verify and (file or directories):
-        context = ssl.create_default_context()  # OpenSSL reads both variables, and is silent about what is missing
+        context = ssl.create_default_context()  # OpenSSL reads both variables, and ignores missing files silently
         if file and not context.cert_store_stats()["x509"]:
             _trusting("SSL_CERT_FILE", file)
             raise _unusable("SSL_CERT_FILE", file, _NO_CERTIFICATE)
@@ -110,7 +117,7 @@ def trust(verify: bool | str, urls: tuple[str, ...]) -> ssl.SSLContext | None:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     context.set_alpn_protocols(["http/1.1"])
-    # By default Python accepts any end of the connection as the end of TLS, even one that somebody else has caused.
+    # By default Python accepts any end of the connection as the end of TLS, even if an attacker has cut the connection.
     context.wrap_socket = partial(context.wrap_socket, suppress_ragged_eofs=False)  # type: ignore[method-assign]
     return context
 
@@ -120,16 +127,19 @@ _HASHED_NAME = r"[0-9a-f]{8}\.[0-9]+"
 
 
 def _trusting(source: str, path: str) -> ssl.SSLContext:
-    """A TLS context that trusts the certificates of a file. UsageError about `source` if the file has none."""
+    """Return a TLS context that trusts the certificates in a file.
+
+    UsageError if the file has no certificate; the message names `source`.
+    """
     import ssl
 
     try:
         context = ssl.create_default_context(cafile=path)
     except ssl.SSLError:
         raise _unusable(source, path, _NO_CERTIFICATE) from None
-    except (OSError, ValueError) as error:  # a null character is a ValueError
+    except (OSError, ValueError) as error:  # a null character in the path raises ValueError
         raise _unusable(source, path, reason(error)) from None
-    if not context.cert_store_stats()["x509"]:  # a list of revoked certificates can be read, too
+    if not context.cert_store_stats()["x509"]:  # loading a file that only lists revoked certificates succeeds, too
         raise _unusable(source, path, _NO_CERTIFICATE)
     return context
 
@@ -199,19 +209,19 @@ _FAILURES = {
 }
 """The meaning of each reason that OpenSSL gives, and advice to the user."""
 _DATES, _NAMES = (9, 10), (62, 64)
-"""OpenSSL's codes for a certificate that is not yet or no longer valid, and for one of another host or address."""
+"""OpenSSL's codes for a certificate outside its dates, and for a certificate of another host or address."""
 
 
 def plain(error: Exception) -> str:
-    """The text of an error without its error number and the place in OpenSSL's source."""
+    """Return the text of an error, without the error number and the place in OpenSSL's source code."""
     return re.sub(r"^\[(Errno -?\d+|SSL: \w+)\] | \(_ssl\.c:\d+\)$", "", " ".join(str(error).split()))
 
 
 def tls_failure(error: BaseException, *, connected: bool = False) -> tuple[str, str | None] | None:
-    """The meaning of a TLS failure, and advice about it; None for other failures.
+    """Return the meaning of a TLS failure, and advice for the user; None if the error is not a TLS failure.
 
-    `connected` says that the handshake was over. There is no advice for an unknown CA (`is_untrusted`): it is a command
-    that depends on the profile, which is not known here.
+    `connected` says that the handshake was over. The advice is None for an unknown CA (`is_untrusted`): the user needs
+    a command that depends on the profile, and the profile is not known here.
     """
     import ssl
 
@@ -229,17 +239,18 @@ def tls_failure(error: BaseException, *, connected: bool = False) -> tuple[str, 
 
 
 def is_closed_without_notify(error: BaseException) -> bool:
-    """Whether the peer closed a TLS connection without close_notify, which says that nothing more follows."""
+    """Whether the peer closed a TLS connection without close_notify, the message that no more data follows."""
     import ssl
 
     error = first_cause(error)
-    # Python raises the same error for a connection that was reset; OpenSSL 3 gives a reason for one that was closed.
+    # Python raises the same error for a reset connection and for a closed one. OpenSSL 3 adds a reason if it was
+    # closed.
     explained = ssl.OPENSSL_VERSION_INFO >= (3,)
     return isinstance(error, ssl.SSLEOFError) and (error.reason is not None or not explained)
 
 
 def is_untrusted(error: BaseException) -> bool:
-    """Whether a certificate was refused because of its issuer, not because of its dates or names."""
+    """Whether a certificate was refused because of its issuer, and not because of its dates or names."""
     from ssl import SSLCertVerificationError
 
     error = first_cause(error)
@@ -247,7 +258,7 @@ def is_untrusted(error: BaseException) -> bool:
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """The first error in the chain of causes of an error.
+    """Follow the causes of an error back to the first one, and return that.
 
     If a library raised an error `from None`, the context of that error counts as its cause.
     """

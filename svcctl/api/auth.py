@@ -1,4 +1,4 @@
-"""The three methods of authorization, each of which adds headers to a request.
+"""The three methods of authorization. Each method adds headers to a request.
 
 A request is signed when it is sent, so a retry gets a new timestamp and signature. `repr` omits the fields that hold
 secrets.
@@ -19,7 +19,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 class HeaderNames(NamedTuple):
-    """The header names of signed requests; `reseller_apikey` is None if resellers use the header `apikey` too."""
+    """The header names of signed requests; `reseller_apikey` is None if the header of resellers is `apikey`, too."""
 
     apikey: str = "x-svc-apikey"
     sign: str = "x-svc-sign"
@@ -32,8 +32,11 @@ INTERFACE_HEADERS = HeaderNames()
 
 
 def sign(api_key: str, api_secret: str, body: bytes, timestamp_ms: int) -> str:
-    """HMAC-SHA256 with the API secret over API key, body and timestamp, as 64 lower-case hexadecimal characters."""
-    import hashlib  # loads OpenSSL, which a token does not need
+    """Return the signature of a request as 64 lower-case hexadecimal characters.
+
+    The signature is the HMAC-SHA256 of the API key, the body and the timestamp, and its key is the API secret.
+    """
+    import hashlib  # loads OpenSSL, which requests with a token do not need
     import hmac
 
     message = api_key.encode() + body + str(timestamp_ms).encode()
@@ -62,11 +65,14 @@ class Signature:
         return frozenset(name.lower() for name in names if name)
 
     def of_reseller(self) -> Signature:
-        """The same credentials for a reseller's operations: some services take the API key in another header there."""
+        """Return the same credentials for a reseller's operations.
+
+        Some services take a reseller's API key in another header.
+        """
         return replace(self, names=self.names._replace(apikey=self.names.reseller_apikey or self.names.apikey))
 
     def authorize(self, request: Request) -> None:
-        """Add the headers of this method. LocalProtocolError for one that cannot be sent."""
+        """Add the headers of this method. LocalProtocolError for a header that cannot be sent."""
         timestamp_ms = seconds_to_ms(self.clock())
         _add(
             request,
@@ -94,7 +100,7 @@ class Token:
         return self
 
     def authorize(self, request: Request) -> None:
-        """Add the headers of this method. LocalProtocolError for one that cannot be sent."""
+        """Add the headers of this method. LocalProtocolError for a header that cannot be sent."""
         _add(request, {"Authorization": f"{self.scheme} {self.token}"})
 
 

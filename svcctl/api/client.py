@@ -66,14 +66,13 @@ class RawResponse(NamedTuple):
 class Client:
     """A client of one service. Close it, or use it in `with`.
 
-    `timeout` is in seconds, for connecting, for each wait for more bytes and for each wait that a Retry-After asks for;
-    `retries` counts attempts after the first.
-    `verify` is True, False or the path of a CA bundle. `socket` is the path of a Unix socket that receives all
-    requests, for any host; `transport` replaces the network.
-    `clock` gives epoch seconds. `any_close` accepts answers whose TLS connection was closed without close_notify.
-    `observe` is called with each Exchange, each Retry, and the first UnprovenEnd that is accepted. `environment` has
-    the variables that may name a proxy. A read-only `guard` raises UsageError for every request that may change
-    something. A guard with `max_rows` raises TooManyRows for an answer with more rows.
+    `timeout` is in seconds. It limits three waits: for a connection, for more bytes, and for a retry after the delay in
+    a header Retry-After. `retries` is the number of attempts after the first one. `verify` is True, False or the path
+    of a CA bundle. `socket` is the path of a Unix socket that receives all requests, for any host; `transport` replaces
+    the network. `clock` gives epoch seconds. `any_close` accepts answers whose TLS connection was closed without
+    close_notify. `observe` is called with each Exchange, each Retry, and the first UnprovenEnd that is accepted.
+    `environment` has the variables that may name a proxy. A read-only `guard` raises UsageError for every request that
+    may change something. A guard with `max_rows` raises TooManyRows for an answer with more rows.
     """
 
     def __init__(
@@ -142,12 +141,15 @@ class Client:
         late: Late | None = None,
         counts: bool = True,
     ) -> Iterator[QueryResponse]:
-        """The answer to a query, to be read inside `with`. The request is retried until an answer begins, then never.
+        """Send a query, and yield its answer, to be read inside `with`.
+
+        The request is retried until an answer begins, then never.
 
         With `once` there is a single attempt, for callers that retry themselves. `reader` is the pipe that the answer
-        is written to: ReaderClosed is raised as soon as nobody reads it any more. `late` is called with the number of
-        events that came too late for their group; only svcctl's own service reports it, in json/simple/compact.
-        Without `counts` the guard does not limit the rows, for callers that count the rows of several answers.
+        is written to: ReaderClosed is raised as soon as nobody reads the pipe any more. `late` is called with the
+        number of events that came too late for their group; only svcctl's own service reports this number, and only in
+        json/simple/compact. Without `counts` the guard does not limit the rows, for callers that count the rows of
+        several answers.
         """
         from svcctl.api.response import MODES, QueryResponse
 
@@ -177,10 +179,11 @@ class Client:
 
     @contextmanager
     def query_spans(self, requests: Sequence[QueryRequest], *, reader: int | None = None) -> Iterator[QueryResponse]:
-        """One answer, in csv or tsv, to requests for consecutive spans of time.
+        """Join the answers to requests for consecutive spans of time into one answer, in csv or tsv.
 
-        Each request is sent when the answer to the one before has been read. If a later request fails, its
-        error is raised after the rows of the earlier ones. IncompleteResult when a later answer has other columns.
+        Each request is sent when the answer to the one before has been read. If a later request fails, its error is
+        raised after the rows of the earlier requests. IncompleteResult when a later answer has other columns than the
+        first.
         """
         from svcctl.api.response import QueryResponse
 
@@ -237,27 +240,30 @@ class Client:
         return tuple(map(_job, records(payload, "id", "status")))
 
     def stop_job(self, job_id: str) -> Job:
-        """Stop a job. Conflict when it is then neither stopped nor completed."""
+        """Stop a job. Conflict if the job is neither stopped nor completed afterwards."""
         return self._change_job("GET", "/stop", job_id, "stopped", ("STOPPED", "COMPLETED"))
 
     def start_job(self, job_id: str) -> Job:
         """Resume a stopped job where it stopped.
 
-        ServiceError when it stops again at once with an error. Conflict when the service answers a state that does not
-        lead to RUNNING.
+        ServiceError if the job stops again at once with an error. Conflict if the service answers with a state that
+        does not lead to RUNNING.
         """
         states = ("RUNNING", "COMPLETED", "CREATED", "RECONNECTING")
         return self._change_job("GET", "/start", job_id, "started", states)
 
     def remove_job(self, job_id: str) -> Job:
-        """Remove a job. Conflict when the service answers a state other than REMOVED."""
+        """Remove a job. Conflict if the service answers with a state other than REMOVED."""
         return self._change_job("DELETE", "/remove", job_id, "removed", ("REMOVED",))
 
     def _job_call(self, method: str, verb: str, job_id: str) -> RepeatableRequest:
         return RepeatableRequest(method, f"{self._base_url}{self._paths.job}{verb}/{segment(job_id)}")
 
     def _change_job(self, method: str, verb: str, job_id: str, changed: str, states: tuple[str, ...]) -> Job:
-        """Change a job to one of some states. After a lost reply, a job that is in such a state counts as changed."""
+        """Change a job, so that its state becomes one of `states`.
+
+        If a reply is lost, the state of the job is read. A job in one of `states` then counts as changed.
+        """
 
         def already() -> Job | None:
             try:
@@ -305,11 +311,17 @@ class Client:
         return self._sender.send(call, lambda response: _domain(record(decoded(response), "name")))
 
     def enable_domain(self, name: str) -> None:
-        """Enable a domain. Conflict (117) when it is already enabled, unless a lost attempt of this call did it."""
+        """Enable a domain. Conflict (117) if it is already enabled.
+
+        There is no Conflict if an earlier attempt of this call enabled the domain, but the reply was lost.
+        """
         self._done(self._domain_call("POST", name, "enable"), Conflict)
 
     def disable_domain(self, name: str) -> None:
-        """Disable a domain. Conflict (117) when it is already disabled, unless a lost attempt of this call did it."""
+        """Disable a domain. Conflict (117) if it is already disabled.
+
+        There is no Conflict if an earlier attempt of this call disabled the domain, but the reply was lost.
+        """
         self._done(self._domain_call("POST", name, "disable"), Conflict)
 
     def delete_domain(self, name: str) -> None:
@@ -322,28 +334,34 @@ class Client:
     # Roles
 
     def roles(self, domain: str) -> tuple[Role, ...]:
-        """The roles of a domain. The interface shows no path for reading roles; deployments use this one."""
+        """The roles of a domain.
+
+        The specification shows no path for this operation; deployed services use this path.
+        """
         payload = self._payload(self._role_call("GET", domain))
         return tuple(map(_role, records(payload, "name", key="roles")))
 
     def role(self, domain: str, name: str) -> Role:
-        """A role with its read-only fields. The interface shows no path for this; deployments use this one."""
+        """A role with its read-only fields.
+
+        The specification shows no path for this operation; deployed services use this path.
+        """
         return _role(record(self._payload(self._role_call("GET", domain, name)), "name"))
 
     def create_role(self, domain: str, role: Role) -> Role:
-        """Create a role, and return it as the service describes it, or unchanged when the answer is empty."""
+        """Create a role, and return the role in the service's answer; if the answer is empty, return `role`."""
         if not role.name:
             raise UsageError("a role needs a name")
         call = self._role_call("POST", domain)._replace(body=encoded(role.body()), repeatable=False)
         return _role_of_answer(self._payload(call), role)
 
     def update_role(self, domain: str, name: str, changes: Role) -> Role:
-        """Change the fields of a role that are set in `changes`. The others stay unchanged."""
+        """Change the fields of a role that are set in `changes`. Fields that are None there stay unchanged."""
         call = self._role_call("PUT", domain, name)._replace(body=encoded(changes.body()))
         return _role_of_answer(self._payload(call), replace(changes, name=changes.name or name))
 
     def delete_role(self, domain: str, name: str) -> None:
-        """Delete a role. The interface shows no path for this; deployments use this one."""
+        """Delete a role. The specification shows no path for this operation; deployed services use this path."""
         self._done(self._role_call("DELETE", domain, name), NotFound)
 
     def _role_call(self, method: str, domain: str, *name: str) -> RepeatableRequest:
@@ -355,7 +373,7 @@ class Client:
     def request(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> Iterator[RawResponse]:
-        """The unread answer to any signed request, even a refusal.
+        """Sign and send any request, and yield the answer before its body is read, even if the answer is a refusal.
 
         `path` starts with a slash. Paths of domains go to the provisioning URL.
         """
@@ -377,7 +395,10 @@ class Client:
             yield RawResponse(response.status_code, response.headers, content, error)
 
     def call(self, method: str, path: str, body: bytes = b"", *, repeatable: bool = False) -> Any:
-        """The decoded answer to any signed request, without its envelope. `repeatable` allows a POST to be retried."""
+        """Sign and send any request, and return the decoded answer without its envelope.
+
+        `repeatable` allows retries of a POST.
+        """
         call = self._any_call(method, path, body, None)
         return self._payload(call._replace(repeatable=repeatable or call.repeatable))
 
@@ -398,7 +419,7 @@ class Client:
         )
 
     def _counted_mode(self, call: RepeatableRequest) -> Mode | None:
-        """The response format of a query whose rows the guard limits; None for any other request.
+        """Return the response format of a query whose rows the guard limits; None for any other request.
 
         UsageError for a format whose rows cannot be counted, unless the query has a limit that the guard allows.
         """
@@ -409,7 +430,7 @@ class Client:
         try:
             fields = json.loads(call.body)
         except (ValueError, RecursionError):
-            return None  # the service refuses it
+            return None  # the service refuses a body that is not JSON
         if not isinstance(fields, dict) or fields.get("destination") is not None:
             return None
         stated = fields.get("mode")
@@ -421,9 +442,9 @@ class Client:
         return mode
 
     def sends_close_notify(self, seconds: float = CLOSE_SECONDS) -> bool | None:
-        """Whether the service ends TLS connections with close_notify; None if that cannot be seen.
+        """Whether the service ends TLS connections with close_notify; None if this cannot be observed.
 
-        The service is asked to close a connection, and has `seconds` to do so.
+        The client asks the service to close a connection, and waits at most `seconds` for the end.
         """
         closing = Closing(seconds)
         call = self._any_call("GET", self._paths.jobs, b"", {"Connection": "close"})
@@ -438,7 +459,10 @@ class Client:
     # Calls and their answers
 
     def _checked_body(self, response: Response) -> Iterator[bytes]:
-        """The body of an answer in any format. The body of a refusal may be cut off: its HTTP status says enough."""
+        """Yield the body of an answer in any format.
+
+        If a refusal's body is cut off, no error is raised: the HTTP status says enough.
+        """
         try:
             yield from _body(response)
         except IncompleteResult as error:
@@ -446,11 +470,17 @@ class Client:
                 raise
 
     def _payload(self, call: RepeatableRequest) -> Any:
-        """The decoded answer of a small operation. Raises the error that the body states, even with HTTP 200."""
+        """Send a call, and return the decoded answer, which is small.
+
+        Raises the error that the body states, even with HTTP 200.
+        """
         return self._sender.send(call, decoded)
 
     def _done(self, call: RepeatableRequest, already: type[ServiceError]) -> None:
-        """Send a call that may be repeated. After a lost reply, an error of class `already` means that it is done."""
+        """Send a call that may be repeated.
+
+        After a lost reply, an error of class `already` means that the call has succeeded.
+        """
         lost = False
 
         def note() -> None:
@@ -474,7 +504,7 @@ class Client:
 
 @contextmanager
 def _explained(request: QueryRequest) -> Iterator[None]:
-    """Add the query's text to errors, which may name a place in it."""
+    """Add the query's text to errors, because an error may name a place in the text."""
     try:
         yield
     except ServiceError as error:
@@ -506,7 +536,7 @@ def _role_of_answer(payload: Any, role: Role) -> Role:
     return _role(payload) if isinstance(payload, Mapping) and payload.get("name") else role
 
 
-# The models are imported late, because a query needs none of them.
+# The models are imported late, because queries do not use them.
 
 
 def _job(source: Mapping[str, Any]) -> Job:

@@ -11,14 +11,14 @@ from svcctl.words import json_text
 
 @dataclass(frozen=True, slots=True)
 class ResultColumn:
-    """A column of a result; `type` is the service's name for its type, None in formats without types."""
+    """A column of a result; `type` is the service's name for the column's type, or None in a format without types."""
 
     name: str
     type: str | None = None
 
 
 def columns_of(m: object) -> tuple[ResultColumn, ...]:
-    """The columns that the member `m` of a compact result describes, in the order of their `index`.
+    """Return the columns that the member `m` of a compact result describes, in the order of their `index`.
 
     ValueError when `m` is not an object of columns, or the indexes are not 0, 1, 2 and so on.
     """
@@ -37,14 +37,20 @@ def columns_of(m: object) -> tuple[ResultColumn, ...]:
 
 
 def columns_listed(metadata: object) -> tuple[ResultColumn, ...]:
-    """The columns that the member `metadata` of a compact result lists. ValueError when it is not such a list."""
+    """Return the columns that the member `metadata` of a compact result lists.
+
+    ValueError when `metadata` is not a list of columns.
+    """
     if not isinstance(metadata, list) or not all(isinstance(entry, Mapping) and "name" in entry for entry in metadata):
         raise ValueError("metadata is not a list of names and types")
     return tuple(ResultColumn(str(entry["name"]), _type(entry)) for entry in metadata)
 
 
 METADATA = {"m": columns_of, "metadata": columns_listed}
-"""The members of a compact result that describe its columns; services send the first, the second, or both."""
+"""The functions that read the columns of a compact result, by the member that describes them.
+
+Services send one member or both.
+"""
 
 
 def _type(described: Mapping[str, Any]) -> str | None:

@@ -17,7 +17,7 @@ from svcctl.io.yaml_text import boolean, integer, json_value
 from svcctl.words import DESTINATION_TYPES, is_secret, json_text, mask, mask_urls, nearest
 
 MIN_MASKED_CHARS = 4
-"""A secret with at least this many characters is masked inside longer words too."""
+"""A secret of at least this length is masked even inside longer words."""
 
 
 class Form(NamedTuple):
@@ -26,7 +26,7 @@ class Form(NamedTuple):
     wanted: str
     allows: Callable[[str], bool]
     any_case: bool = False
-    """Whether upper and lower case mean the same."""
+    """Whether the value may be written in upper or lower case."""
     read: Callable[[str], Any] = str
     """Returns the JSON value of an unquoted text in a file; None if the text has no such value."""
 
@@ -57,7 +57,7 @@ class Parameter(NamedTuple):
     form: Form | None = None
     default: str = ""
     needs: tuple[str, str] | None = None
-    """The key and value of another parameter that this one requires; an empty value allows any."""
+    """The key and the value of another parameter that this parameter requires; the value is empty if any will do."""
     place: bool = False
     """Whether it names, with others, the place of numbered files."""
 
@@ -67,7 +67,7 @@ class Parameter(NamedTuple):
 
     @property
     def about(self) -> str:
-        """The meaning of the parameter, its allowed values and its default, in one text."""
+        """Describe the parameter in one text: its meaning, its allowed values and its default."""
         form = f": {self.form.wanted}" if self.form else ""
         return self.meaning + form + (f", {self.default} by default" if self.default else "")
 
@@ -85,7 +85,10 @@ class Destination:
         return {"type": self.type, "params": [dict(part) for part in self.parts] or dict(self.params)}
 
     def with_params(self, additions: Mapping[str, Any]) -> Destination:
-        """The destination with more parameters. They replace those with the same name in upper or lower case."""
+        """The destination with more parameters.
+
+        An addition replaces a parameter of the same name, whether in upper or lower case.
+        """
         names = {key.lower() for key in additions}
 
         def others(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,14 +205,17 @@ TYPES: Mapping[str, DestinationType] = {
 
 
 def without_secret(text: str, secret: str) -> str:
-    """The text with a secret masked. A very short secret is masked only as a whole word: many words may contain it."""
+    """The text with a secret masked.
+
+    A very short secret is masked only as a whole word, because many words may contain its characters.
+    """
     if len(secret) >= MIN_MASKED_CHARS:
         return text.replace(secret, mask())
     return re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", mask(), text) if secret else text
 
 
 def without_secrets(text: str, params: Mapping[str, Any]) -> str:
-    """A destination's error without the secrets among its parameters, and without those in URLs."""
+    """Return a destination's error with the secrets masked: those among its parameters, and those in URLs."""
     for key, value in params.items():
         if is_secret(key) and value:
             text = without_secret(text, json_text(value))
@@ -217,12 +223,15 @@ def without_secrets(text: str, params: Mapping[str, Any]) -> str:
 
 
 def canonical_type(name: str) -> str:
-    """The known destination type with this name in any case (`Kafka`, `KAFKA`); an unknown name stays unchanged."""
+    """Return the name of a known destination type in its usual spelling, for `name` in any case (`Kafka`, `KAFKA`).
+
+    A name that is not known is returned unchanged.
+    """
     return name.lower() if name.lower() in TYPES else name
 
 
 def suggest_type(name: str) -> str | None:
-    """The known destination type that is most similar to a mistyped name; None if the name is known."""
+    """Return the known destination type that is most similar to a mistyped name; None if the name is known."""
     return None if canonical_type(name) in TYPES else nearest(name, DESTINATION_TYPES)
 
 
@@ -235,10 +244,10 @@ def missing(destination: Destination) -> tuple[Parameter, ...]:
 
 
 def mistakes(destination: Destination, *, endless: bool) -> Iterator[tuple[str, str]]:
-    """The keys of parameters with invalid values, each with its problem, such as `must be true or false`.
+    """Yield the key of each parameter with an invalid value, and the problem, such as `must be true or false`.
 
-    The problem does not quote the value, which may be a secret. A number may also be text, because a command line has
-    only text. Parameters of unknown destination types are not checked.
+    The problem does not quote the value, which may be a secret. A number may be given as text, because the values of a
+    command line are texts. Parameters of unknown destination types are not checked.
     """
     row = TYPES.get(canonical_type(destination.type))
     values = {key.lower(): value for key, value in destination.params.items() if value not in (None, "")}
@@ -260,7 +269,7 @@ def mistakes(destination: Destination, *, endless: bool) -> Iterator[tuple[str, 
 
 
 def unknown_type(kind: str) -> UsageError:
-    """The error about an unknown destination type."""
+    """Return the error about an unknown destination type."""
     types = f"types are {', '.join(DESTINATION_TYPES)}"
     meant = suggest_type(kind)
     return UsageError(f"unknown destination type '{kind}'", hint=f"did you mean '{meant}'? {types}" if meant else types)
@@ -286,7 +295,7 @@ def check(destination: Destination, *, endless: bool) -> None:
 
 
 def suggest_key(destination_type: str, key: str) -> str | None:
-    """The parameter key of a destination type that is most similar to a mistyped key."""
+    """Return the key that is most similar to a mistyped key, among the parameters of a destination type."""
     return nearest(key, known_keys(destination_type))
 
 
@@ -297,12 +306,18 @@ def known_keys(destination_type: str) -> tuple[str, ...]:
 
 
 def known_key(destination_type: str, key: str) -> str:
-    """The parameter key with this name in any case (`Topic`); an unknown key stays unchanged."""
+    """Return a parameter's key in its usual spelling, for `key` in any case (`Topic`).
+
+    An unknown key is returned unchanged.
+    """
     return next((spelling for spelling in known_keys(destination_type) if spelling.lower() == key.lower()), key)
 
 
 def text_of(destination: Destination, key: str, default: str = "") -> str:
-    """The value of a known key, else its default or `default`; in lower case if case does not count."""
+    """Return the value of a known key as text. Without a value, it is the parameter's default, or else `default`.
+
+    The text is in lower case if the parameter's value may be written in any case.
+    """
     row = next(row for row in TYPES[destination.type].parameters if row.key == key)
     value = destination.params.get(key)
     text = row.default or default if value in (None, "") else json_text(value)
@@ -320,13 +335,16 @@ def place_of_files(kind: str, params: Mapping[str, Any], job_id: str) -> Mapping
 
 
 def form_of(destination_type: str, key: str) -> Form:
-    """The allowed values of a destination's parameter. An unknown parameter takes any JSON value."""
+    """Return the form of the allowed values of a destination's parameter. An unknown parameter takes any JSON value."""
     row = TYPES.get(canonical_type(destination_type))
     parameter = next((candidate for candidate in row.parameters if candidate.key == key), None) if row else None
     return (parameter.form or _TEXT) if parameter else _ANY_VALUE
 
 
 def unknown_keys(destination: Destination) -> tuple[str, ...]:
-    """The keys of a destination that its type does not have in any case of letters. They are sent nevertheless."""
+    """Return the keys of a destination's parameters that its type does not have, in upper or lower case.
+
+    Such keys are sent nevertheless.
+    """
     keys = known_keys(destination.type)
     return tuple(key for key in destination.params if keys and known_key(destination.type, key) not in keys)

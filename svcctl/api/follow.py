@@ -4,12 +4,13 @@ Delivered rows are remembered by hash. After a break the query is sent again, an
 skipped. While all rows are remembered, the query is sent again unchanged. So the dates and the order of events do not
 matter: late events, and events with dates in the future, are neither lost nor repeated.
 
-At most MAX_REMEMBERED rows are remembered; beyond that, the rows of the oldest seconds are forgotten. After a break the
-query then begins after the forgotten seconds. Events with dates in those seconds are missed if they are stored after
-the break began. When even the newest second is forgotten, the query cannot be resumed. The newest second is never later
-than the service's clock: a sender whose clock is wrong must not decide where the query is resumed.
+At most MAX_REMEMBERED rows are remembered; when there are more, the rows of the oldest seconds are forgotten. After a
+break the query then begins after the forgotten seconds. An event dated in the forgotten seconds is missed if it is
+stored after the break began. When even the newest second is forgotten, the query cannot be resumed. The newest second
+is never later than the service's clock, because an event that is dated in the future by mistake must not decide where
+the query is resumed.
 
-A query that groups is always sent again from the newest second, since late events turn a group into a different row.
+A query that groups is always sent again from the newest second, because a late event changes the row of its group.
 
 A query with an end is complete when the service closes a connection after that end, by the service's clock. A
 connection that closes earlier counts as broken.
@@ -45,17 +46,20 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 MAX_REMEMBERED = 200_000
-"""The most delivered rows that are remembered, so that they are not delivered again."""
+"""The maximum number of delivered rows that are remembered, so that they are not delivered again."""
 LATE_SECONDS = 60.0
-"""The fewest seconds between two notes about late events."""
+"""The minimum number of seconds between two notes about late events."""
 DATE_SECONDS = 1.0
-"""The precision of the header Date, in seconds: the service's clock is up to this much ahead of it."""
+"""The precision of the header Date, in seconds. The service's clock may be ahead of the header by up to this much."""
 QUIET_SECONDS = 1.0
 """Seconds without a row after which a new connection counts as having sent all events stored during the break."""
 
 
 class Memory:
-    """Counts how often each row was delivered. It keeps at most `most` rows, and forgets the oldest seconds first."""
+    """Counts how often each row was delivered.
+
+    At most `most` rows are kept; the rows of the oldest seconds are forgotten first.
+    """
 
     def __init__(self, most: int = MAX_REMEMBERED) -> None:
         self._most = most
@@ -83,10 +87,10 @@ class Memory:
             self._rows -= self._seconds.pop(self._forgotten).total()
 
     def resume(self, *, groups: bool = False) -> tuple[int | None, dict[int, Counter[int]]]:
-        """The second from which to request rows after a break, and the delivered rows to skip.
+        """Return the second from which to request rows after a break, and the delivered rows to skip.
 
-        The second is None while all rows are remembered; with `groups`, it is the newest second. IncompleteResult when
-        rows of the newest second are forgotten.
+        The second is None while all rows are remembered; with `groups`, it is always the newest second.
+        IncompleteResult if rows of the newest second were forgotten.
         """
         if self._newest is not None and groups and (self._forgotten is None or self._forgotten < self._newest):
             return self._newest, self._copy()
@@ -106,11 +110,10 @@ class Memory:
 class Follow:
     """A continuous query over several connections; `with` opens the first one, and `rows` yields the rows.
 
-    `request` must be in json/simple/compact, and its dates must be epoch seconds, so that it means the same when it is
-    sent again.
-    `reader` is the pipe of Client.query. `notify` gets a note of every break, of every other reason why there is no
-    connection, and of every new connection; `advice` returns a hint about an error. The rows end when the request's
-    `to` has passed, and with any error other than a broken connection.
+    `request` must be in json/simple/compact, and its dates must be epoch seconds, so that the request means the same
+    when it is sent again. `reader` is the pipe of Client.query. `notify` gets a note of every break, of every new
+    connection, and of each other reason why no connection can be made; `advice` returns a hint about an error. The rows
+    end when the request's `to` has passed. Any error other than a broken connection is raised.
     """
 
     def __init__(
@@ -132,7 +135,7 @@ class Follow:
         self._sleep = sleep
         self._clock = clock
         self._ahead = 0.0
-        """Seconds that the service's clock is ahead of ours."""
+        """The number of seconds by which the service's clock is ahead of ours."""
         self._memory = Memory()
         self._left_out = request.skip or 0
         """Rows that are still to be skipped."""
@@ -141,29 +144,35 @@ class Follow:
         self._connection = ExitStack()
         self._arriving: Iterator[tuple[Any, ...]] = iter(())
         self._first: int | None = None
-        """The second at which this connection's query starts; older rows are parts of groups delivered before."""
+        """The second at which this connection's query starts.
+
+        Older rows are parts of groups that were delivered before.
+        """
         self._delivered: Mapping[int, Counter[int]] = {}
-        """Delivered rows that this connection has not repeated yet."""
+        """Rows of earlier connections that this connection has not sent again yet."""
         self._failures = 0
-        """Failed attempts in a row: connections without a new row that did not last as long as the delay before."""
+        """The number of failed attempts in a row.
+
+        A connection counts as failed if it sent no new row and ended sooner than the delay before it.
+        """
         self._delay = 0.0
         """Seconds waited before the last attempt to connect."""
         self._answered: float | None = None
-        """The time at which the last attempt was answered; None if it was not."""
+        """The time at which the last attempt was answered; None if there was no answer."""
         self._limit, self._recounted = _limits(request)
         self._groups = outline(request.query or "").has("group")
         self.columns: Sequence[ResultColumn] = ()
         self.row_count = 0
         self._late, self._late_before = 0, 0
-        """Events that came too late for their group: on this connection, and on earlier ones."""
+        """The number of events that came too late for their group: on this connection, and on earlier connections."""
         self._late_noted, self._late_noted_at = 0, -math.inf
         self._lag = 0.0
         self._since: str | None = None
-        """The time at which the connection broke, as text; None once a new connection has caught up."""
+        """The time at which the connection broke, as text; None as soon as a new connection has caught up."""
         self._again = 0.0
         """The time at which the new connection was made or its last row arrived; 0 while there is no connection."""
         self._behind = 0.0
-        """The second of the service's clock at which the new connection was made."""
+        """The time at which the new connection was made, in epoch seconds by the service's clock."""
 
     def __enter__(self) -> Self:
         self._connect()
@@ -175,9 +184,10 @@ class Follow:
 
     @property
     def broken(self) -> IncompleteResult | None:
-        """The error to raise if reading ends now; None if no rows are missing.
+        """Return the error to raise if reading ends now; None if no rows are missing.
 
-        Rows are missing while there is no connection, and until a new one has sent the events stored during the break.
+        Rows are missing while there is no connection, and until a new connection has sent the events stored during the
+        break.
         """
         if self._since is None or self.row_count == self._limit or 0 < self._again <= self._clock() - QUIET_SECONDS:
             return None
@@ -186,7 +196,7 @@ class Follow:
         return IncompleteResult(f"the result is incomplete: {why}")
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The rows as they arrive, until a limit or the end of the range is reached."""
+        """Yield the rows as they arrive, until a limit or the end of the range is reached."""
         while self.row_count != self._limit:
             try:
                 for row in self._new_rows():
@@ -207,7 +217,7 @@ class Follow:
                     reason += ", perhaps at a limit in the saved query"
             except (IncompleteResult, Unavailable) as error:
                 if isinstance(error, TooManyRows) or (isinstance(error, UnprovenEnd) and self._has_ended):
-                    raise  # every new connection would end like this
+                    raise  # every new connection would end with this error
                 reason = error.message
             self._reconnect(reason)
 
@@ -218,7 +228,7 @@ class Follow:
         return isinstance(end, int | float) and self._clock() + self._ahead + DATE_SECONDS >= end
 
     def _new_rows(self) -> Iterator[tuple[Any, ...]]:
-        """The rows of the current connection that no earlier connection delivered."""
+        """Yield the rows of the current connection that no earlier connection delivered."""
         at = next((index for index, column in enumerate(self.columns) if column.name == "eventdate"), None)
         for row in self._arriving:
             if self._since is not None and at is not None:
@@ -231,7 +241,10 @@ class Follow:
             yield row
 
     def _catch_up(self, date: Any) -> None:
-        """Note the date of a row. A new connection has caught up once a row is dated after it was made."""
+        """Note the date of a row.
+
+        A new connection has caught up when a row is dated after the start of the connection.
+        """
         self._again = self._clock()
         if isinstance(date, int | float) and date >= self._behind * 1000:
             self._since = None
@@ -244,7 +257,7 @@ class Follow:
         second = int(date // 1000)
         if self._first is not None and second < self._first:
             return False
-        value = hash(repr(row))  # a row may hold lists, and the hashes of -1 and -2 are equal
+        value = hash(repr(row))  # lists in a row have no hash, and the hashes of -1 and -2 are equal
         delivered = self._delivered.get(second)
         if delivered is not None and delivered[value] > 0:
             delivered[value] -= 1
@@ -273,9 +286,11 @@ class Follow:
             self._arriving = map(self._same_columns(answer.columns), self._arriving)
 
     def _same_columns(self, now: Sequence[ResultColumn]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-        """A function that reduces a row to the columns of the first connection: a table may have more columns now.
+        """Return a function that reduces a row to the columns of the first connection.
 
-        ServiceError when a column is gone or has another type: its rows could not be compared with delivered ones.
+        The table may have more columns now.
+
+        ServiceError when a column is gone or has another type, because rows could not be compared with delivered rows.
         """
         places = [now.index(column) for column in self.columns if column in now]
         if len(places) < len(self.columns):
@@ -286,7 +301,7 @@ class Follow:
         return lambda row: tuple(row[place] for place in places)
 
     def _came_late(self, count: int, lag: float) -> None:
-        """Note the service's count of late events; `lag` is how late, in seconds, events may come for their group."""
+        """Note the service's count of late events; `lag` is how many seconds an event may be late for its group."""
         self._late, self._lag = count, lag
         if self._clock() >= self._late_noted_at + LATE_SECONDS:
             self._note_late()
@@ -320,7 +335,7 @@ class Follow:
                 self._failures = 0
             self._failures += 1
             self._delay = max(least, retry.delay(self._failures))
-            if (reason, hint) != last_note:  # a long outage gets one note
+            if (reason, hint) != last_note:  # one note is enough for a long outage
                 self._notify(f"{reason}; reconnecting in {length_text(round(self._delay, 1))}")
                 if hint is not None:
                     self._notify(hint)
@@ -342,7 +357,10 @@ class Follow:
 
 
 def _limits(request: QueryRequest) -> tuple[int | None, list[str]]:
-    """The limit over all connections, and the keywords, `limit` or `offset`, that each connection would count again."""
+    """Return the limit over all connections, and the keywords that each connection would count again.
+
+    The keywords are `limit` and `offset`.
+    """
     limits = [] if request.limit is None else [request.limit]
     removing = ("where", "group", "limit", "offset")
     clauses = [clause for clause in outline(request.query or "").clauses if clause.keyword in removing]

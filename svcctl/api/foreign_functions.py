@@ -1,7 +1,7 @@
 """Functions of other query languages, and what to write instead of them.
 
-The service uses this table when it refuses a query, and 'svcctl help NAME' shows it, so it imports nothing of the
-service.
+The service uses this table when it refuses a query, and 'svcctl help NAME' shows it, so this module imports nothing of
+the service.
 """
 
 from __future__ import annotations
@@ -110,12 +110,12 @@ _ELSEWHERE = {
     }.items()
     for name in names.split()
 }
-"""Advice by the name of the function, without underscores because languages differ in them."""
+"""Advice by the function's name. The names are without underscores, because languages write them with or without."""
 _PERCENTILE = re.compile(r"p(?:erc)?(\d{1,2})")
 
 
 def function_answer(name: str, arguments: str = "…") -> str | None:
-    """Advice for a function of another query language, with the arguments filled in; None for an unknown name."""
+    """Return advice for a function of another query language, with its arguments; None for an unknown name."""
     name = name.casefold().replace("_", "")
     if match := _PERCENTILE.fullmatch(name):
         return f"write percentile(…, {match[1]})"

@@ -1,6 +1,6 @@
 """The guard of a client: settings that forbid changes and limit the rows of answers.
 
-It protects against mistakes and is not a lock: whoever has the credentials can use them without it.
+A guard protects against mistakes, not against attackers: whoever has the credentials can use them without the guard.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Guard(NamedTuple):
             raise UsageError(f"{what} is refused: read_only is true in {self.read_only_source}", reason="read-only")
 
     def too_many_rows(self) -> TooManyRows:
-        """The error of an answer with more rows than `max_rows`."""
+        """Return the error for an answer with more rows than `max_rows`."""
         return TooManyRows(
             f"the result has more than {counted(self.max_rows or 0, 'row')}: max_rows of {self.max_rows_source}",
             rows=self.max_rows,

@@ -14,33 +14,36 @@ from svcctl.errors import MalformedAnswer, UsageError
 from svcctl.words import counted, did_you_mean, some
 
 SHOWN_ID_CHARS = 8
-"""The number of characters of an ID in lists, unless two IDs begin alike."""
+"""The number of characters of an ID that lists show; more if two IDs begin alike."""
 MIN_ID_CHARS = 4
-"""The fewest characters of an ID that name a job to a command that changes it."""
+"""The minimum number of characters of the beginning of an ID, in a command that changes the job."""
 
 _HASHED = r"(?s)(.+)\.([0-9a-f]{8})"
 _FULL_ID = r"(?ia)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
 class Chosen(NamedTuple):
-    """The IDs of the jobs that a user named. `jobs` returns all jobs, and requests their list at most once."""
+    """The IDs of the jobs that a user named. `jobs` returns all jobs; their list is requested at most once."""
 
     ids: Sequence[str]
     jobs: Callable[[], Sequence[Job]]
 
     def hint(self, text: str) -> str | None:
-        """A hint with the most similar job name, for a text that matches no job.
+        """Return a hint with the most similar job name, for a text that matches no job.
 
         MalformedAnswer if the service answers without a list of jobs.
         """
         return hint(text, () if is_whole(text) else self.jobs())
 
     def short(self, job_id: str) -> int:
-        """The number of characters of an ID to show: SHOWN_ID_CHARS for a whole ID, without a request for the jobs."""
+        """Return how many characters of an ID to show.
+
+        For a whole ID this is SHOWN_ID_CHARS, and the jobs are not requested.
+        """
         return SHOWN_ID_CHARS if is_whole(job_id) else shortest(job.id for job in self.listed())
 
     def listed(self) -> Sequence[Job]:
-        """The jobs that the service lists; none if it answers without a list."""
+        """Return the jobs that the service lists; none if its answer has no list."""
         return _any_listed(self.jobs)
 
 
@@ -62,7 +65,7 @@ def _any_listed(jobs: Callable[[], Sequence[Job]]) -> Sequence[Job]:
 
 
 def split_name(name: str) -> tuple[str, str | None]:
-    """A friendly name without the hash that `svcctl job apply` adds, and the hash."""
+    """Split a friendly name into the name itself and the hash that `svcctl job apply` adds, or None without a hash."""
     match = re.fullmatch(_HASHED, name)
     return (match[1], match[2]) if match else (name, None)
 
@@ -73,13 +76,13 @@ def is_whole(text: str) -> bool:
 
 
 def resolved(texts: Iterable[str], jobs: Callable[[], Iterable[Job]], *, changes: bool = False) -> list[str]:
-    """The IDs of the jobs that texts name, without duplicates.
+    """Return the IDs of the jobs that texts name, without duplicates.
 
-    UsageError when a text matches several jobs. For a command that `changes` the jobs, also when a text is less than
-    MIN_ID_CHARS characters of an ID.
+    UsageError when a text matches several jobs. If the command `changes` the jobs, UsageError also for the beginning of
+    an ID that is shorter than MIN_ID_CHARS characters.
 
-    `jobs` lists all jobs. A text that matches none of them is passed on for the service to refuse: services need not
-    list all jobs, and their IDs need not be UUIDs.
+    `jobs` lists all jobs. A text that matches no job is passed on, and the service may refuse it: a service need not
+    list all jobs, and its IDs need not be UUIDs.
     """
     return list(dict.fromkeys(text if is_whole(text) else _resolved(text, list(jobs()), changes) for text in texts))
 
@@ -89,7 +92,7 @@ def _resolved(text: str, jobs: Sequence[Job], changes: bool) -> str:
         return text
     called = [job for job in jobs if (name := job.friendly_name) and text in (name, split_name(name)[0])]
     begin = [job for job in jobs if text and job.id.lower().startswith(text.lower())]
-    meant = called or begin  # a name takes precedence, so it names the same job when others get new IDs
+    meant = called or begin  # a name takes precedence, so that it means the same job after other jobs get new IDs
     if len(meant) > 1:
         raise _ambiguous(text, meant, called=bool(called))
     if changes and meant and not called and len(text) < MIN_ID_CHARS:
@@ -109,7 +112,7 @@ def _ambiguous(text: str, jobs: Sequence[Job], *, called: bool) -> UsageError:
 
 
 def namesakes(job: Job, jobs: Iterable[Job]) -> str | None:
-    """A sentence that other jobs have the same friendly name, so that it identifies none of them; else None."""
+    """Return a sentence that says that other jobs have the same friendly name; None if no other job has it."""
     others = [other for other in jobs if other.friendly_name == job.friendly_name and other.id != job.id]
     if not others or not job.friendly_name:
         return None
@@ -123,18 +126,18 @@ def _listed(jobs: Sequence[Job], about: Callable[[Job], str | None] = attrgetter
 
 
 def hint(text: str, jobs: Iterable[Job] = ()) -> str | None:
-    """A hint with the most similar friendly name, for a text that matches no job."""
+    """Return a hint with the most similar friendly name, for a text that matches no job."""
     return did_you_mean(text, (split_name(job.friendly_name)[0] for job in jobs if job.friendly_name))
 
 
 def shortest(ids: Iterable[str]) -> int:
-    """The number of characters that distinguish these IDs, at least SHOWN_ID_CHARS."""
+    """Return how many characters distinguish these IDs, at least SHOWN_ID_CHARS."""
     ordered = sorted({job_id.lower() for job_id in ids})
     return max([SHOWN_ID_CHARS, *(_alike(job_id, next_id) + 1 for job_id, next_id in pairwise(ordered))])
 
 
 def _alike(text: str, other: str) -> int:
-    """The number of characters with which two texts begin alike."""
+    """Return the number of characters that the beginnings of two texts have in common."""
     at = 0
     for at, (left, right) in enumerate(zip(text, other, strict=False)):
         if left != right:

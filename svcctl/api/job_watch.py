@@ -1,4 +1,4 @@
-"""Jobs over time: repeated looks at all jobs, each with their rates and lags."""
+"""Jobs over time: read all jobs repeatedly, and compute the rate and the lag of each job."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from svcctl.errors import NotFound, Unavailable
 class Watched(NamedTuple):
     """A job at one moment: its rate in events per second since the previous look, and its lag in seconds.
 
-    The rate counts eventsSent, or eventGenerated if the service sends eventsSent only for a complete job. It is None at
-    the first look. The lag is None for a job that does not run. `short` is the ID, shortened so that no two jobs have
-    the same short ID.
+    The rate counts eventsSent, or eventGenerated if the service sends eventsSent only for a complete job. The rate is
+    None at the first look. The lag is None for a job that does not run. `short` is the shortened ID; no two jobs have
+    the same one.
     """
 
     job: Job
@@ -27,12 +27,15 @@ class Watched(NamedTuple):
 
 
 def at_moment(jobs: Iterable[Job], at: int, size: int) -> tuple[Watched, ...]:
-    """Jobs at one moment, without rates. `at` is in epoch milliseconds; `size` is the length of their short IDs."""
+    """Return the jobs at one moment, without rates.
+
+    `at` is in epoch milliseconds; `size` is the number of characters of the short IDs.
+    """
     return tuple(_watched(job, at, size, 0, None) for job in jobs)
 
 
 def failing_first(jobs: Iterable[Watched]) -> list[Watched]:
-    """The jobs in the same order, except that those with an error come first."""
+    """Return the jobs with an error, then all other jobs; both keep their order."""
     return sorted(jobs, key=lambda watched: not watched.job.error)
 
 
@@ -52,7 +55,7 @@ def looks(
     seconds: float | None,
     clock: Callable[[], float],
 ) -> Iterator[Look]:
-    """Look at the jobs that `ids` name, or at all jobs without names, every `interval` seconds.
+    """Look at the jobs that `ids` name, or at all jobs if `ids` is empty, every `interval` seconds.
 
     The looks end `seconds` after the first one. `read` lists all jobs. While the service does not answer, the last
     known jobs are repeated. `ids` are texts as for `choose`; NotFound when the service does not list a named job.
@@ -87,7 +90,7 @@ def looks(
 
 
 def _named(ids: Collection[str], jobs: Collection[Job]) -> Collection[str]:
-    """The IDs of the named jobs. NotFound for a job that is not in the list."""
+    """Return the IDs of the named jobs. NotFound for a job that is not in the list."""
     named = resolved(ids, lambda: jobs)
     listed = {job.id for job in jobs}
     for job_id in named:
@@ -109,7 +112,10 @@ def _watched(job: Job, at: int, size: int, then: int, before: Job | None) -> Wat
 
 
 def _growth(before: Job, after: Job) -> int | None:
-    """The events that a job sent between two looks, or generated if a look has no eventsSent; None if unknown."""
+    """Return the number of events that a job sent between two looks; None if it is unknown.
+
+    If a look has no eventsSent, the events that the job generated are counted instead.
+    """
     for then, now in ((before.events_sent, after.events_sent), (before.event_generated, after.event_generated)):
         if then is not None and now is not None:
             return now - then

@@ -20,7 +20,10 @@ POLL_SECONDS = 0.5
 
 
 def launch(client: Client, request: QueryRequest, note: Callable[[str], None]) -> Job:
-    """Launch a query as a job and return the job. If the job cannot be read, note the reason and return only its ID."""
+    """Launch a query as a job and return the job.
+
+    If the job cannot be read, call `note` with the reason, and return a Job with the ID only.
+    """
     job_id = client.launch(request)
     try:
         return client.job(job_id)
@@ -40,8 +43,8 @@ def wait_for(
     """Wait until a job is in a wanted state and without errors, and return it.
 
     `deadline` is a reading of time.monotonic. With a deadline, requests without an answer are repeated until then;
-    Unavailable when the deadline has passed. Conflict or ServiceError as soon as the job cannot reach a wanted state by
-    itself. `seen` gets the job before each pause, and may raise an error.
+    Unavailable when the deadline has passed. Conflict or ServiceError as soon as the job can no longer reach a wanted
+    state by itself. `seen` gets the job before each pause, and may raise an error.
     """
     while True:
         state = f"unknown, not {' or '.join(sorted(states))}"
@@ -68,7 +71,7 @@ def wait_for(
 
 
 def _unlike(job: Job, states: Collection[str]) -> str:
-    """A description of how the state of a job differs from the wanted states."""
+    """Describe how the state of a job differs from the wanted states."""
     state = status_text(job)
     if state in states:
         return f"{state} but reports: {job.reason}"
@@ -76,7 +79,7 @@ def _unlike(job: Job, states: Collection[str]) -> str:
 
 
 def progress(job: Job, states: Collection[str]) -> str:
-    """One line about the progress of a job, for a command that waits until it is in a wanted state."""
+    """Describe the progress of a job in one line, for a command that waits for a wanted state."""
     sent, generated = job.events_sent, job.event_generated
     if sent is None and generated is not None:
         events = f"{generated} events generated"
@@ -103,16 +106,16 @@ def _check_hope(job: Job, states: Collection[str]) -> None:
 
 
 class Changed(NamedTuple):
-    """A job after an operation; `left` is the reason why the operation left it unchanged, None if it changed."""
+    """A job after an operation; `left` is the reason why the operation did not change the job; None if it did."""
 
     job: Job
     left: str | None = None
 
 
 def restart(client: Client, job_id: str, note: Callable[[str], None]) -> Changed:
-    """Stop a job and start it again. Its error is passed to `note`, because a start clears the error.
+    """Stop a job and start it again. `note` is called with the job's error, because a start clears the error.
 
-    A stopped job is started, and a completed one is left unchanged.
+    A stopped job is only started. A completed job stays unchanged.
     """
     job = client.job(job_id)
     if job.error:
@@ -125,7 +128,7 @@ def restart(client: Client, job_id: str, note: Callable[[str], None]) -> Changed
             if job.status not in (
                 JobStatus.STOPPED,
                 JobStatus.COMPLETED,
-            ):  # the job has not stopped by itself meanwhile
+            ):  # the job has not stopped by itself in the meantime
                 raise
     if job.status == JobStatus.COMPLETED:
         return Changed(job, f"job {job_id} is COMPLETED")

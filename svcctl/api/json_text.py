@@ -1,8 +1,8 @@
-r"""Write JSON for services and read theirs; bytes that are not UTF-8 and halves of surrogate pairs stay distinct.
+r"""Write JSON for services and read their JSON; keep bytes that are not UTF-8 distinct from halves of surrogate pairs.
 
-Python represents a byte that is not UTF-8 as a lone surrogate, U+DC80 to U+DCFF. It reads a JSON escape such as \udce9,
-which is half of a surrogate pair, as the same character. This module keeps them apart: a byte becomes the same byte
-again, for example in csv, and half of a pair never becomes a byte.
+Python represents a byte that is not UTF-8 as a lone surrogate, U+DC80 to U+DCFF. But a JSON escape such as \udce9,
+which is half of a surrogate pair, is read as the same character. This module keeps the two apart: a byte is written as
+the same byte again, for example in csv, and half of a pair is never written as a byte.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _HALF = "\\udc00"
 
 
 def encoded(fields: Mapping[str, Any], name: str = "the request") -> bytes:
-    """The JSON to send, in UTF-8. UsageError for a value that JSON does not have; the message begins with `name`."""
+    """Return the JSON to send, in UTF-8.
+
+    UsageError for a value that JSON cannot express; its message begins with `name`.
+    """
     try:
         text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         return text.encode("utf-8")
@@ -40,12 +43,12 @@ def encoded(fields: Mapping[str, Any], name: str = "the request") -> bytes:
 
 
 def value_of(body: bytes) -> Any:
-    """The value of a whole JSON text. ValueError or RecursionError when it cannot be read."""
+    """Return the value of a whole JSON text. ValueError or RecursionError when the text cannot be read."""
     return json.loads(without_bytes(body.decode(json.detect_encoding(body), "surrogateescape")))
 
 
 def without_bytes(text: str) -> str:
-    r"""JSON text of the same length, with \udc00 in place of each lone escape that Python would read as a byte."""
+    r"""Replace each lone escape that Python would read as a byte with \udc00, which has the same length."""
     if not any(map(text.__contains__, _LOW)):
         return text
     return _ESCAPE.sub(lambda match: _HALF if match["lone"] else match[0], text)

@@ -18,14 +18,14 @@ _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class SkipLimit:
-    """The most lines of a file that may be skipped: a number, or a percentage of its lines if that is more."""
+    """The number of lines of a file that may be skipped: `lines`, or `percent` of all its lines if that is more."""
 
     lines: int = 1
     percent: float = 10.0
 
     @classmethod
     def parse(cls, text: str) -> SkipLimit:
-        """Parse a limit such as 20 or 5%. UsageError for another text."""
+        """Parse a limit such as 20 or 5%. UsageError for any other text."""
         match = _SKIP_LIMIT.fullmatch(text.strip())
         if match is None or float(match[1]) > (100 if match[2] else 1e15):
             raise UsageError(
@@ -34,7 +34,7 @@ class SkipLimit:
         return cls(0, float(match[1])) if match[2] else cls(int(match[1]), 0.0)
 
     def allows(self, skipped: int, lines: int) -> bool:
-        """Whether `skipped` of a file's `lines` are within the limit."""
+        """Whether a file with this number of `lines` may have this number of `skipped` lines."""
         return skipped <= self.lines or 100 * skipped <= self.percent * lines
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class LoadOptions:
     """Texts that are read as null."""
     replace: bool = False
     strict: bool = False
-    """Whether the load fails at a line that would be skipped, or at a value that would become null."""
+    """Whether the load fails when a line would be skipped, or when a value would become null."""
     max_skipped: SkipLimit | None = None
     """The limit of skipped lines in each file, if the user has set one."""
     header: bool | None = None
@@ -63,13 +63,16 @@ class LoadOptions:
     names: Sequence[str] = ()
     """The names of the columns of csv, instead of those in the file."""
     events_in: str | None = None
-    """The member of JSON objects with an array of events, such as `Records` or `result.items`."""
+    """The member of JSON objects that holds an array of events, such as `Records` or `result.items`."""
     fixed_columns: bool = False
-    """Whether the load fails if it would add a column to its table, or widen a column."""
+    """Whether the load fails rather than add a column to its table, or widen a column."""
 
     @property
     def skip_limit(self) -> SkipLimit:
-        """The limit of skipped lines in each file: none with `strict`, else `max_skipped` or the default."""
+        """The limit of skipped lines in each file.
+
+        With `strict` it is zero; otherwise `max_skipped`, or the default if that is not set.
+        """
         return SkipLimit(0, 0.0) if self.strict else self.max_skipped or SkipLimit()
 
     def to_json(self) -> dict[str, Any]:
@@ -91,7 +94,10 @@ class LoadOptions:
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> LoadOptions:
-        """Read the options of a load. ServiceError for a member of a wrong type, UsageError for a bad zone or limit."""
+        """Read the options of a load from JSON.
+
+        ServiceError for a member of a wrong type, UsageError for a bad zone or limit.
+        """
         zone, limit = optional_text(source, "timeZone"), optional_text(source, "maxSkipped")
         return cls(
             time_field=optional_text(source, "timeField"),
@@ -111,10 +117,10 @@ class LoadOptions:
 
 
 FILE_TABLE = "file"
-"""The name of the temporary table with the files that are loaded for one query."""
+"""The name of the temporary table into which files are loaded for one query."""
 
 LOAD_OPTIONS = tuple(LoadOptions().to_json())
-"""The names of the options of a load in JSON."""
+"""The names that the options of a load have in JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +143,12 @@ class Loaded:
     """The result of a load.
 
     `skips` are the reasons for skipped lines. `nulls` are the columns with values that did not fit and became null.
-    `changes` are the changes to other lines. `asides` are the lines that are not events, such as comments.
-    `oldest` and `newest` are dates of events, in epoch milliseconds. `before` counts the events that the table had
-    before the load. `empty` names the files without events.
-    `added` are the new columns of the table with their types, and `widened` the columns with a new type. `left` names
-    the members of JSON that got no column of their own because there was no room. `wider` has, by column, the types
-    that would hold the values that are null now. `arrays` names the members of JSON with arrays of objects, which may
-    be events.
+    `changes` are the changes that were made to lines that were loaded. `asides` are the lines that are not events, such
+    as comments. `oldest` and `newest` are dates of events, in epoch milliseconds. `before` counts the events that the
+    table had before the load. `empty` names the files without events. `added` are the new columns of the table with
+    their types, and `widened` the columns with a new type. `left` names the members of JSON that got no column, because
+    the table has no room for more. `wider` maps columns to the types that would hold the values that became null.
+    `arrays` names the members of JSON that hold arrays of objects, which may be events.
     """
 
     table: str
@@ -155,7 +160,7 @@ class Loaded:
     skips: tuple[LoadFinding, ...] = ()
     changes: tuple[LoadFinding, ...] = ()
     jobs: tuple[str, ...] = ()
-    """The known names of the jobs that read the table when it was replaced."""
+    """The names, as far as known, of the jobs that read the table when it was replaced."""
     nulls: tuple[LoadFinding, ...] = ()
     asides: tuple[LoadFinding, ...] = ()
     added: tuple[str, ...] = ()
@@ -204,7 +209,7 @@ def _findings(source: Mapping[str, Any], kind: str) -> tuple[LoadFinding, ...]:
 
 
 def check_table_name(name: str) -> None:
-    """Raise UsageError for a name of a table that would need back quotes in a query."""
+    """Raise UsageError for a table's name that would need back quotes in a query."""
     if not _TABLE_NAME.fullmatch(name):
         raise UsageError(
             f"'{name}' cannot name a table",

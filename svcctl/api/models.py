@@ -35,7 +35,7 @@ def _integer(value: object) -> int | None:
 
 
 def _message(error: object) -> str:
-    """The message of a job's error, which is a text or an object."""
+    """Return the message of a job's error. The error is a text or an object."""
     message = (error.get("message") or error.get("msg")) if isinstance(error, Mapping) else None
     return json_text(message or error)
 
@@ -61,8 +61,8 @@ OTHER_STATUSES = ("CREATED", "RECONNECTING", "PAUSED")
 class Job:
     """A query job, with the fields that the service sent.
 
-    `status` is usually a JobStatus, but deployed services have more states. The elements of `error` are texts, or
-    objects from some services. `last_datetime` is in epoch milliseconds, 0 if the job never ran.
+    `status` is usually a JobStatus, but deployed services have more states. The elements of `error` are texts; some
+    services send objects. `last_datetime` is in epoch milliseconds; it is 0 if the job never ran.
     """
 
     id: str
@@ -107,7 +107,7 @@ class Job:
 
     @property
     def reason(self) -> str:
-        """The messages of the job's errors in one text; empty if it has none."""
+        """The messages of the job's errors in one text; empty if the job has no error."""
         return "; ".join(map(_message, self.error))
 
     def to_json(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class Job:
 
 
 class DomainStatus(StrEnum):
-    """The states of a domain; the interface shows only the name Active."""
+    """The states of a domain; the specification shows only the name Active."""
 
     ACTIVE = "Active"
     DISABLED = "Disabled"
@@ -135,7 +135,7 @@ class DomainStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A reseller's customer domain; `name` is in full form, `<domain>@<reseller>`."""
+    """A reseller's customer domain; `name` is the full name, `<domain>@<reseller>`."""
 
     name: str
     plan: str | None = None
@@ -171,7 +171,10 @@ BUILT_IN_ROLES = ("OWNER", "ADMIN", "USER")
 
 
 def is_built_in(role: str) -> bool:
-    """Whether a name, in upper or lower case, is that of a role that every domain has and that cannot be removed."""
+    """Whether this is the name of a built-in role, in upper or lower case.
+
+    Every domain has the built-in roles, and nobody can remove them.
+    """
     return role.upper() in BUILT_IN_ROLES
 
 
@@ -226,7 +229,10 @@ class Role:
         )
 
     def body(self) -> dict[str, Any]:
-        """The body of a request that creates or updates the role: its fields, without the read-only ones (rule 9)."""
+        """Return the body of a request that creates or updates the role.
+
+        The body has the fields that are set, without the read-only fields (rule 9).
+        """
         return _without_none(
             name=self.name,
             description=self.description,
@@ -240,7 +246,7 @@ class Role:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The role in JSON, with all known fields, including the read-only ones."""
+        """Return the role in JSON, with all known fields, including read-only fields."""
         return (
             self.body()
             | _without_none(alertPermissions=self.alert_permissions, defVault=self.def_vault, maxVault=self.max_vault)
@@ -273,5 +279,5 @@ FAILING = "FAILING"
 
 
 def status_text(job: Job) -> str:
-    """The status of a job in lists and messages: FAILING for a running job with an error, else its own."""
+    """Return a job's status for lists and messages: FAILING for a running job with an error, otherwise its `status`."""
     return FAILING if job.status == JobStatus.RUNNING and job.error else job.status

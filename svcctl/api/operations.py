@@ -1,7 +1,9 @@
-"""The rule for requests that only read, by method, URL and body; read-only clients and cached names depend on it.
+"""The rule that decides by method, URL and body whether a request only reads.
 
-Any other request may change something, even if this client does not know it. The method alone does not decide: a GET
-stops and starts jobs.
+Read-only clients and cached names use this rule.
+
+Any other request may change something, even if this client does not know it. The method alone cannot decide this,
+because jobs are stopped and started by a GET.
 """
 
 from __future__ import annotations
@@ -26,16 +28,19 @@ OWN_READS = (
     f"/service/load/{NAME}",
     f"/service/domain/{NAME}/available",
 )
-"""The paths of svcctl's own service where a GET only reads."""
+"""The paths of svcctl's own service on which a GET only reads."""
 CHECKED_JOB = f"/service/jobs/{JOB}/verify"
-"""The path of svcctl's own service that checks a delivery. A GET only reads, unless it asks to keep its date `from`."""
+"""The path of svcctl's own service that checks a delivery.
+
+A GET only reads, unless it asks the service to keep the date `from`.
+"""
 OWN_POST_READS = ("/service/domain/check", "/service/temporary-table")
-"""The paths of svcctl's own service where a POST changes nothing that lasts longer than its request."""
+"""The paths of svcctl's own service on which a POST changes nothing that lasts longer than the request."""
 
 _ROUTING = re.compile("method|url|uri|path", re.IGNORECASE)
 """Names of headers that may turn a request into another one, such as X-HTTP-Method-Override and X-Original-URL."""
 _JOB_VERBS = frozenset({"stop", "start", "remove"})
-"""Segments after the path of jobs that are never taken for job IDs: a service may find the ID in another place."""
+"""Segments after the path of jobs that are never taken for job IDs, because a service may expect the ID elsewhere."""
 
 
 class Operations(NamedTuple):
@@ -46,7 +51,7 @@ class Operations(NamedTuple):
     paths: Paths
 
     def change(self, method: str, url: str, body: bytes, headers: Iterable[str] = ()) -> str | None:
-        """A description of a request that may change something; None for one that only reads.
+        """Describe a request that may change something; None for a request that only reads.
 
         `headers` are the names of headers that the caller has added.
         """
@@ -67,10 +72,10 @@ class Operations(NamedTuple):
         return None if reads else request
 
     def is_repeatable(self, method: str, url: str, body: bytes, headers: Iterable[str] = ()) -> bool:
-        """Whether a request does no harm if the service carries it out twice.
+        """Whether a request does no harm if the service carries the request out twice.
 
-        This is true of requests that only read, and of all methods that HTTP calls idempotent, except on the paths that
-        stop, start and remove jobs: a GET stops a job there.
+        This is true of requests that only read, and of all methods that HTTP calls idempotent. It is not true of the
+        paths that stop, start and remove jobs, where a GET changes a job.
         """
         if self.change(method, url, body, headers) is None:
             return True
@@ -78,7 +83,7 @@ class Operations(NamedTuple):
         return method not in ("POST", "PATCH") and below_jobs.partition("/")[0].lower() not in _JOB_VERBS
 
     def is_query(self, method: str, url: str) -> bool:
-        """Whether a request may run a query, also if its URL has additional slashes or quoted characters."""
+        """Whether a request may run a query, even if its URL has additional slashes or quoted characters."""
         path = "/".join(filter(None, unquote(url.partition("?")[0]).split("/")))
         return method == "POST" and path == "/".join(filter(None, self._query.split("/")))
 
@@ -87,7 +92,7 @@ class Operations(NamedTuple):
         return self.base_url + self.paths.query
 
     def _reads(self) -> Iterator[str]:
-        """The URLs where a GET only reads, with placeholders for names."""
+        """Yield the URLs on which a GET only reads, with placeholders for names."""
         domain = self.provisioning_url + self.paths.domain
         yield self.base_url + self.paths.jobs
         yield f"{self.base_url}{self.paths.job}/{JOB}"
@@ -105,9 +110,9 @@ def _matches(url: str, pattern: str) -> bool:
 
 
 def _is_segment(segment: str, expected: str) -> bool:
-    """Whether a segment of a path is the expected one, or a name in the place of a placeholder.
+    """Whether a segment of a path is equal to `expected`, or is a name if `expected` is a placeholder.
 
-    Some services decode a path before they split it, others after. A name must mean the same in both cases.
+    Some services decode a path before they split it, others afterwards. A name must mean the same to both.
     """
     if expected not in (JOB, NAME, ROLE):
         return segment == expected
@@ -121,7 +126,7 @@ def _is_segment(segment: str, expected: str) -> bool:
 
 
 def _launching(body: bytes) -> str | None:
-    """A description of the part of a query's body that may launch a job; None if there is no such part."""
+    """Describe the part of a query's body that may launch a job; None if there is no such part."""
     try:
         members = json.loads(body, object_pairs_hook=_Members)
     except (ValueError, RecursionError):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """A table of events; `columns` are names and types, as `statusCode int4`."""
+    """A table of events; each text of `columns` is a name and a type, such as `statusCode int4`."""
 
     name: str
     columns: tuple[str, ...]
@@ -49,10 +49,10 @@ class ReadingJob:
 
 @dataclass(frozen=True, slots=True)
 class TableExtent(StoredTable):
-    """A table with its content: the number of events, the dates of the first and last event in epoch milliseconds, and
-    the size in bytes.
+    """A table and its content. The dates of its first and last event are in epoch milliseconds, its size is in bytes.
 
-    `jobs` and `queries` read the table: the service lists them for an administrator who asks about a single table.
+    `jobs` and `queries` are the readers of the table; the service lists them for an administrator who asks about one
+    table.
     """
 
     events: int
@@ -66,7 +66,10 @@ class TableExtent(StoredTable):
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> TableExtent:
-        """NotFound for any other object: a service that is not svcctl's own may answer anything."""
+        """Read a table from JSON.
+
+        NotFound for any other object: a service that is not svcctl's own may answer with anything.
+        """
         if not {"name", "columns", "events"} <= source.keys():
             raise NotFound("the service does not describe its tables")
         return cls(
@@ -84,12 +87,14 @@ class TableExtent(StoredTable):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The state of the service. `address` is host and port if it listens on TCP too. `started` is epoch milliseconds.
+    """The state of the service. `address` is host and port, if the service listens on TCP too.
 
-    `uses` names the shared folder, shared state and engine of the service, if it has them. `problems` are the reasons
+    `started` is in epoch milliseconds.
+
+    `uses` names the shared folder, shared state and engine of the service, if there are any. `problems` are the reasons
     why the service cannot work at present. `foreground` says whether its log goes to stderr. `lost` describes lost
-    events until somebody confirms the loss. `expiring` has the names of the keys that expire soon, each with its expiry
-    in epoch milliseconds.
+    events until somebody confirms the loss. Each element of `expiring` is the name of a key that expires soon, and its
+    expiry in epoch milliseconds.
     """
 
     version: str
@@ -104,7 +109,7 @@ class Status:
 
 
 def status(client: Client) -> Status:
-    """The version of the service, and its tables."""
+    """Request the state of the service."""
     answer = record(client.call("GET", "/service/status"))
     tables = tuple(StoredTable(str(row["name"]), tuple(row["columns"])) for row in records(answer, key="tables"))
     return Status(
@@ -121,7 +126,10 @@ def status(client: Client) -> Status:
 
 
 def confirm_loss(client: Client) -> str | None:
-    """Confirm that events were lost, so that the loss is no longer reported. Returns its description, if any."""
+    """Confirm that events were lost, so that the loss is no longer reported.
+
+    Returns the loss in words; None without a loss.
+    """
     return _lost(record(client.call("POST", "/service/confirm-loss")))
 
 
@@ -136,7 +144,7 @@ def _jobs(source: Mapping[str, Any]) -> tuple[ReadingJob, ...]:
 
 
 def tables(client: Client) -> list[TableExtent]:
-    """All tables with their content. NotFound when the service is not svcctl's own."""
+    """Return all tables with their content. NotFound if the service is not svcctl's own."""
     payload = client.call("GET", "/service/tables")
     if not isinstance(payload, list):
         raise NotFound("the service does not list its tables")
@@ -144,7 +152,7 @@ def tables(client: Client) -> list[TableExtent]:
 
 
 def table_names(client: Client) -> Collection[str] | None:
-    """The names of the tables; None when the service is not svcctl's own."""
+    """Return the names of the tables; None if the service is not svcctl's own."""
     try:
         return [table.name for table in tables(client)]
     except CredentialsError:
@@ -158,30 +166,36 @@ def table_names(client: Client) -> Collection[str] | None:
 
 
 def table(client: Client, name: str) -> TableExtent:
-    """One table with its content and readers. NotFound also when the service is not svcctl's own."""
+    """Return a table with its content and readers.
+
+    NotFound if there is no such table, or the service is not svcctl's own.
+    """
     return TableExtent.from_json(record(client.call("GET", f"/service/tables/{segment(name)}")))
 
 
 def drop(client: Client, name: str) -> TableExtent:
-    """Drop a table; returns its last content."""
+    """Drop a table, and return the content that it had."""
     return TableExtent.from_json(record(client.call("DELETE", f"/service/tables/{segment(name)}")))
 
 
 def trim(client: Client, name: str, before: int) -> tuple[int, TableExtent]:
-    """Remove a table's events before a date in epoch milliseconds; returns their number and the remaining table."""
+    """Remove a table's events before a date in epoch milliseconds.
+
+    Returns the number of removed events, and the table now.
+    """
     body = json.dumps({"before": before}).encode()
     answer = record(client.call("POST", f"/service/tables/{segment(name)}/trim", body))
     return int(answer["removed"]), TableExtent.from_json(answer)
 
 
 def copy(client: Client, name: str, to: str) -> int:
-    """Move a table to the shared `folder`, or to the `file` of the service; returns the number of its events."""
+    """Move a table to the shared `folder` or to the `file` of the service, and return the number of its events."""
     body = json.dumps({"to": to}).encode()
     return int(record(client.call("POST", f"/service/tables/{segment(name)}/copy", body))["events"])
 
 
 def available(client: Client, domain: str) -> Mapping[str, Collection[str]] | None:
-    """The names of the `policies` and `applications` that roles of a domain can grant.
+    """Return the names of the `policies` and `applications` that roles of a domain can grant.
 
     None if the service does not list them.
     """
@@ -205,7 +219,7 @@ class DomainCheck:
 
 
 def check_domain(client: Client, domain: Domain) -> DomainCheck | None:
-    """Check whether a domain can be created, without creating it. None if the service does not have this check."""
+    """Check whether a domain can be created, without creating it. None if the service has no such check."""
     answer = _optional_answer(client, "POST", "/service/domain/check", json.dumps(domain.to_json()).encode())
     if not isinstance(answer, Mapping) or "key" not in answer:
         return None
@@ -213,7 +227,7 @@ def check_domain(client: Client, domain: Domain) -> DomainCheck | None:
 
 
 def _optional_answer(client: Client, method: str, path: str, body: bytes = b"") -> Any:
-    """The answer to a request that changes nothing; None from a service that does not have the operation."""
+    """Return the answer to a request that changes nothing; None if the service does not have the operation."""
     try:
         return client.call(method, path, body, repeatable=True)
     except ServiceError:
@@ -232,10 +246,10 @@ def load(
     load_id: str | None = None,
     attempt: str = "",
 ) -> Loaded | None:
-    """Load files of the service's machine into a table; `files` are pairs of a path and a name for messages.
+    """Load files on the service's machine into a table. Each of `files` is a path and a name for messages.
 
-    None when the table already has a load with this `load_id`. With an ID, a request whose answer was lost is sent
-    again. `attempt` is the name by which `load_ended` finds this load.
+    Returns None if the table already has a load with this `load_id`. If there is a `load_id`, a request whose answer
+    was lost is sent again. `attempt` is the name by which `load_ended` finds this load.
     """
     body = {
         "files": [{"path": path, "name": name} for path, name in files],
@@ -256,9 +270,9 @@ def temporary_table(
     query: str,
     empty_columns: Iterable[str] = (),
 ) -> Iterator[tuple[str, Loaded]]:
-    """Load files of the service's machine into a table `file` that exists during the block, for this client alone.
+    """Load files on the service's machine into a table `file` that exists during the block, for this client alone.
 
-    Yields the ID of the table, for requests with queries, and the result of the load. `files` are pairs of a path and a
+    Yields the ID of the table, for requests with queries, and the result of the load. Each of `files` is a path and a
     name for messages. The service checks the `query` before it reads the files. If the files have no events, the table
     has `empty_columns`.
     """
@@ -281,7 +295,10 @@ def temporary_table(
 
 
 def _first_line(body: Iterator[bytes]) -> bytes:
-    """The first line of an answer, or the whole answer if it has no line end. Unavailable if the answer is cut off."""
+    """Return the first line of an answer, or the whole answer if it has no line end.
+
+    Unavailable if the answer is cut off.
+    """
     line = b""
     try:
         while b"\n" not in line and (block := next(body, None)) is not None:
@@ -292,7 +309,7 @@ def _first_line(body: Iterator[bytes]) -> bytes:
 
 
 def _object(line: bytes) -> Any:
-    """The `object` of an envelope; None for anything else."""
+    """Return the `object` of the envelope in a line; None if the line is not an envelope."""
     try:
         payload = json.loads(line)
     except ValueError:
@@ -301,7 +318,10 @@ def _object(line: bytes) -> Any:
 
 
 def load_ended(client: Client, attempt: str) -> tuple[bool, Loaded | None]:
-    """Whether an abandoned load has ended, and its result, if it stored events. NotFound for an unknown attempt."""
+    """Return whether an abandoned load has ended, and its result; the result is None unless events were stored.
+
+    NotFound for an unknown attempt.
+    """
     answer = record(client.call("GET", f"/service/load/{segment(attempt)}"))
     loaded = answer.get("loaded")
     stored = None if not isinstance(loaded, dict) or "alreadyLoaded" in loaded else Loaded.from_json(loaded)
@@ -313,10 +333,10 @@ def verify(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Check whether a job's destination has the rows that the job delivered.
 
-    Yields pairs of `progress`, `finding` or `result` and the members that the service sent with it. A job that
-    continues other jobs is checked together with them: each has a result, and the last result is that of the job
-    itself. `since` is in epoch milliseconds: rows with an earlier date may be gone. With `keep`, the service remembers
-    this date for later checks.
+    Yields pairs: the first element is `progress`, `finding` or `result`, the second has the members that the service
+    sent with it. If a job continues other jobs, all of them are checked. Each job has a result; the last result is that
+    of the job itself. `since` is in epoch milliseconds: rows with an earlier date may be gone. With `keep`, the service
+    remembers this date for later checks.
 
     UsageError for a destination that cannot be verified. Conflict while other checks run. CredentialsError if the
     destination refuses the job's credentials. Unavailable if the destination cannot be read, or if the check ends
@@ -343,7 +363,7 @@ def verify(
 
 
 def _unverified(response: RawResponse) -> SvcctlError:
-    """The error for an answer that has no check."""
+    """Return the error for an answer that does not have the lines of a check."""
     start = bytearray()
     for block in response.body:
         start += block
@@ -363,7 +383,7 @@ def _unverified(response: RawResponse) -> SvcctlError:
 
 
 def _lines(body: Iterator[bytes]) -> Iterator[bytes]:
-    """The lines of a body, without empty lines and an incomplete line at the end."""
+    """Yield the lines of a body, except empty lines and an incomplete line at the end."""
     rest = b""
     for block in body:
         *lines, rest = (rest + block).split(b"\n")
@@ -371,7 +391,7 @@ def _lines(body: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _members(line: bytes) -> tuple[str, Mapping[str, Any]]:
-    """The name and the members of the object in a line of a check. MalformedAnswer for anything else."""
+    """Return the name and the members of the object in a line of a check. MalformedAnswer for anything else."""
     try:
         [(kind, members)] = json.loads(line).items()
     except (ValueError, AttributeError, RecursionError):
@@ -380,7 +400,10 @@ def _members(line: bytes) -> tuple[str, Mapping[str, Any]]:
 
 
 def _check_failed(error: Mapping[str, Any]) -> SvcctlError:
-    """The error that ends a check. Refused credentials are those of the destination, not those of the client."""
+    """Return the error that ended a check.
+
+    If credentials were refused, they are the destination's, not the client's.
+    """
     status, message, reason = error.get("status"), str(error.get("message")), str(error.get("reason") or "failed")
     if status in (401, 403):
         hint = "the service delivers with the credentials that the job was launched with"

@@ -1,4 +1,4 @@
-"""A query request with its fields and its body, and an outline of a query's text, found without a parser."""
+"""A query request with its fields and its body, and the outline of a query's text, which is found without a parser."""
 
 from __future__ import annotations
 
@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QueryRequest:
-    """A query to run: its text or the ID of a saved query, and its options. Without `to` it is continuous, without end.
+    """A query to run: its text or the ID of a saved query, and its options.
 
-    Dates are epoch seconds, or text as `svcctl.dates.operators` lists it. UsageError when fields contradict each other.
+    A query without `to` is continuous: it does not end.
+
+    Dates are epoch seconds, or texts in the forms that `svcctl.dates.operators` lists. UsageError when fields
+    contradict each other.
     """
 
     from_: Moment
@@ -37,7 +40,7 @@ class QueryRequest:
     skip: int | None = None
     limit: int | None = None
     continues: str | None = None
-    """The ID of the job that a new job continues; only svcctl's own service takes it."""
+    """The ID of the job that a new job continues; only svcctl's own service accepts this field."""
     temporary_table: str | None = None
     """The ID of the temporary table that the query reads, see `own_service.temporary_table`."""
 
@@ -74,7 +77,7 @@ class QueryRequest:
 
     @property
     def _keep_alive(self) -> dict[str, str] | None:
-        """The field that asks for padding, empty lines here; None in formats that need no such field."""
+        """The field that asks for padding, here for empty lines; None in formats that need no such field."""
         from svcctl.api.response import MODES
 
         return {"type": "token"} if MODES[self.mode].keep_alive and self.destination is None else None
@@ -106,7 +109,7 @@ def _known(what: str, name: str, names: tuple[str, ...]) -> None:
 KEYWORDS = ("select", "from", "where", "group", "limit", "offset", "pragma")
 """The words that begin a clause of a query."""
 
-# A string or a name that is not closed ends with its line, so that the time to read a text is proportional to its size.
+# An unclosed string or name ends at the end of its line, so that the time to read a text is proportional to its size.
 _TOKEN = r"""(?x)
       //[^\n]*
     | (?P<string> "(?:[^"\\\n\r]|\\.)*"? | '(?:[^'\\\n\r]|\\.)*'? )
@@ -125,8 +128,8 @@ _TOKEN = r"""(?x)
 class Clause(NamedTuple):
     """A clause of a query's text: its keyword, and its number or its period.
 
-    `number` is that of a limit or an offset, and `every` the period of a group in seconds. `unread` is the text after
-    `every` in a group if it is not a period.
+    `number` is the number of a limit or an offset. `every` is the period of a group, in seconds. `unread` is the text
+    after the word `every` in a group, if that text is not a period.
     """
 
     keyword: str
@@ -136,7 +139,7 @@ class Clause(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """The outline of a query's text: the name of the table, empty if it has none, and the clauses in order."""
+    """The outline of a query's text: the name of the table, which may be empty, and the clauses in their order."""
 
     table: str
     clauses: tuple[Clause, ...]
@@ -146,7 +149,7 @@ class Outline(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the rows of a range of time are the rows of its parts, one part after the other."""
+        """Whether a range of time can be queried in parts: the rows of all parts, in order, are those of the range."""
         return not any(clause.keyword in ("group", "limit", "offset") for clause in self.clauses)
 
     @property
@@ -156,7 +159,7 @@ class Outline(NamedTuple):
 
 
 def outline(text: str) -> Outline:
-    """The outline of a query's text, which need not be valid."""
+    """Return the outline of a query's text. The query need not be valid."""
     table = ""
     clauses: list[Clause] = []
     for keyword, tokens in _split(text):
@@ -181,7 +184,7 @@ _APART = rf"{_TOKEN}|(?P<apart> \s+ )"
 
 
 def one_line(text: str) -> str:
-    """The query in one line: without comments, and with one blank for each white space outside quotes."""
+    """Return the query in one line, without comments. White space outside quotes becomes one blank."""
     pieces: list[str] = []
     for match in re.finditer(_APART, text):
         if match.lastgroup not in (None, "apart"):
@@ -198,30 +201,30 @@ EVENTDATE = "eventdate"
 
 
 def answer(text: str) -> tuple[str, ...]:
-    """The columns of a query's answer that its text names; an expression without `as` is left out.
+    """Return the columns of a query's answer that the query's text names; an expression without `as` is left out.
 
-    After a group, the answer of a select has the keys of the group before its own columns, unless the select names one.
+    If a select follows a group, the keys of the group come before the columns of the select, unless it names a key.
     """
     return _answer(list(_split(text)))[0]
 
 
 def is_dated(text: str) -> bool:
-    """Whether the rows of a query's answer are single events, each after its date, as far as its text says."""
+    """Whether a query's text shows that the rows of its answer are single events that begin with their dates."""
     items = [item for keyword, tokens in _split(text) if keyword == "select" for item in _items(tokens)]
     unchanged = all(own == EVENTDATE for own, name in items if name == EVENTDATE)
     return outline(text).is_plain and unchanged and answer(text)[:1] in ((ALL_COLUMNS,), (EVENTDATE,))
 
 
 def keys(text: str) -> tuple[str, ...]:
-    """The columns of a query's answer that are keys of its last group and that its text names."""
+    """Return the columns of a query's answer that are keys of the last group and that the query's text names."""
     return _answer(list(_split(text)))[1]
 
 
 def visible(text: str) -> tuple[str, ...]:
-    """The columns that the last clause of a query can use and that the text of the query names.
+    """Return the columns that the last clause of a query can use and that the query's text names.
 
-    These are the columns of the last select and of the clauses before it, back to the last group. A select can also use
-    columns from before that group, in aggregates.
+    These are the columns of the clauses before the last one, back to the last group. A select can also use columns from
+    before that group, in aggregates.
     """
     clauses = list(_split(text))
     names, groups = list[str](), 0
@@ -234,8 +237,8 @@ def visible(text: str) -> tuple[str, ...]:
 
 
 def _answer(clauses: list[tuple[str, list[tuple[str, str]]]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The columns of a query's answer, and those of them that are keys of the last group."""
-    if clauses and clauses[0][0] == "select":  # it belongs after the last group
+    """Return the columns of a query's answer, and the columns among them that are keys of the last group."""
+    if clauses and clauses[0][0] == "select":  # a select before `from` applies after the last group
         at = max((index for index, (keyword, _) in enumerate(clauses) if keyword == "group"), default=len(clauses) - 1)
         clauses.insert(at, clauses.pop(0))
     columns, keys = [ALL_COLUMNS], list[str]()
@@ -257,7 +260,10 @@ def _answer(clauses: list[tuple[str, list[tuple[str, str]]]]) -> tuple[tuple[str
 
 
 def _items(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The items of a list: for each, the column that it is, empty for an expression, and its name, empty if none."""
+    """Yield the column and the name of each item of a list.
+
+    The column is empty if the item is an expression. The name is empty if the item has none.
+    """
     comma, item = ("other", ","), list[tuple[str, str]]()
     for token in [*tokens, comma]:
         if token != comma:
@@ -275,9 +281,11 @@ def _items(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def counting(text: str, every: str = "") -> str:
-    """A query that counts the rows of a query without groups: in each period, with `every` such as `every 60s`, or all.
+    """Return a query that counts the rows of a query without groups.
 
-    A select before `from` is removed: it applies last and changes no count. Pragmas stay after all clauses.
+    With `every`, such as `every 60s`, the query counts the rows of each period; otherwise all rows.
+
+    A select before `from` is removed, because it applies last and changes no count. Pragmas stay after all clauses.
     """
     starts = {match[0]: match.start() for match in reversed([*filter(_is_keyword, _outside_brackets(text))])}
     end = starts.get("pragma", len(text))
@@ -286,7 +294,7 @@ def counting(text: str, every: str = "") -> str:
 
 
 def selecting(text: str, columns: Sequence[str]) -> str:
-    """A query for only some columns of the answer of a query without groups.
+    """Return a query for some columns of the answer to a query without groups.
 
     A select before `from` applies last, so it moves after the other clauses. Pragmas stay after all clauses.
     """
@@ -298,7 +306,7 @@ def selecting(text: str, columns: Sequence[str]) -> str:
 
 
 def _split(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Each keyword of a query with the tokens up to the next keyword, without tokens in brackets."""
+    """Yield each keyword of a query, with the tokens up to the next keyword; tokens in brackets are left out."""
     keyword, tokens = "", list[tuple[str, str]]()
     for match in _outside_brackets(text):
         if _is_keyword(match):

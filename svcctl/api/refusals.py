@@ -1,15 +1,15 @@
-"""Recognise errors in the bodies of answers, raise their exceptions, and open the envelope of small answers.
+"""Recognise errors in the bodies of answers, raise them as exceptions, and open the envelope of small answers.
 
 Services of this family send errors in several shapes, with a failing HTTP status or with 200, and proxies in front of
 them send web pages. All readers of bodies use this module, so that each shape has one meaning.
 
 A row of data can have the shape of an error, too. svcctl's own service therefore says that its answers are exact: with
-HTTP 200 it states an error in one form only, which no row can have.
+HTTP 200, it states errors in a single form, which no row can have.
 
-The class of the exception follows the HTTP status if that is about credentials or the path to the service, otherwise
-the service's own code, otherwise the HTTP status. A JSON answer with HTTP 500 is an InternalError: the service read the
-request and failed. A web page with 500 does not come from the service, so it is Unavailable, as are 507 and all
-statuses that are retried, with any body.
+The class of the exception depends on the HTTP status if that is about credentials or the path to the service; otherwise
+on the service's own code, and without a code on the HTTP status. A JSON answer with HTTP 500 is an InternalError: the
+service read the request and failed. A web page with 500 does not come from the service, so the exception is
+Unavailable. It is also Unavailable for 507 and for all statuses that are retried, with any body.
 """
 
 from __future__ import annotations
@@ -40,18 +40,21 @@ if TYPE_CHECKING:
     from svcctl.api.wire.messages import Response
 
 NO_SPACE = 507
-"""The HTTP status of a full disk, which is Unavailable but not retried, since the disk stays full for some time."""
+"""The HTTP status of a full disk, which raises Unavailable without retries, since the disk stays full for some time."""
 
 CID = "x-svc-cid"
-"""The header of an answer with the ID of the request, if the service sends one; a cid in the body takes precedence."""
+"""The header of an answer with the ID of the request, if the service sends it; a `cid` in the body takes precedence."""
 ERRORS = "x-svc-errors"
 """The header of an answer that says how errors are stated; svcctl's own service sends `exact`."""
 MAX_BODY = 64 * 1024
-"""The most bytes of an error body that are read; the rest would be of no use."""
+"""The maximum number of bytes of an error body that are read; the rest would be of no use."""
 
 
 class Code(IntEnum):
-    """The codes of refusals that callers distinguish: the interface shows 106 and 117, deployments use the others."""
+    """The codes of refusals that callers distinguish.
+
+    The specification shows 106 and 117; deployed services use the others.
+    """
 
     NO_JOB = 100
     JOB_UNCHANGEABLE = 101
@@ -77,7 +80,8 @@ _CLASSES: Mapping[int, type[ServiceError]] = {
 _ENVELOPE_FIELDS = frozenset(
     {"error", "e", "msg", "status", "timestamp", "cid", "object", "code", "context", "success", "message"}
 )
-# The fields that make a lone json/simple line an error: a row may well have columns called msg and status.
+# A single line of json/simple is an error only with all fields of one set: a row may have columns called msg and
+# status.
 _MARKS = (
     {"msg", "status", "cid"},
     {"msg", "status", "object"},
@@ -109,10 +113,10 @@ class Refusal(NamedTuple):
     """Advice, if the service gives it after the cause."""
     reason: str | None = None
     data: Mapping[str, Any] = _NO_DATA
-    """`reason` identifies the cause and `data` has its values, from a service that sends them."""
+    """`reason` identifies the cause, and `data` has the values in its message, if the service sends them."""
 
     def as_error(self, http_status: int = 200, *, hint: str | None = None) -> SvcctlError:
-        """The exception for this error in an answer with an HTTP status."""
+        """Return the exception for this error, given the HTTP status of the answer."""
         hint = hint or self.hint
         if http_status in STATUSES or http_status == NO_SPACE:
             message = self.message + (f" (cid {self.cid})" if self.cid else "")
@@ -133,7 +137,7 @@ class Refusal(NamedTuple):
         )
 
     def of(self, cid: str | None) -> Refusal:
-        """The same refusal with an ID of the request, unless the body has one."""
+        """Return the same refusal with `cid` as the ID of the request, unless the body states an ID."""
         return self._replace(cid=self.cid or cid)
 
     def in_one_line(self) -> str:
@@ -144,7 +148,7 @@ class Refusal(NamedTuple):
 
 
 def read_refusal(payload: Any) -> Refusal | None:
-    """The error that a decoded body states, in any of the known shapes; None if it states none."""
+    """Return the error that a decoded body states, in any of the known shapes; None if it states no error."""
     if isinstance(payload, list):
         return _listed(payload[1:], None) if payload[:1] == ["error"] else None
     if not isinstance(payload, Mapping):
@@ -180,7 +184,7 @@ def read_refusal(payload: Any) -> Refusal | None:
 
 
 def _hinted(message: Any, causes: Any) -> tuple[str, str | None]:
-    """Split a message `<cause>; <hint>` if `causes` has the cause as its second element; else the hint is None."""
+    """Split a message `<cause>; <hint>` if the second element of `causes` is the cause; otherwise the hint is None."""
     whole = _line(message)
     cause = _line(causes[1]) if isinstance(causes, list) and len(causes) == 2 else ""
     hint = whole.removeprefix(f"{cause}; ")
@@ -188,12 +192,15 @@ def _hinted(message: Any, causes: Any) -> tuple[str, str | None]:
 
 
 def is_exact(headers: Mapping[str, str]) -> bool:
-    """Whether the headers of an answer say that errors are stated only in a form that no row has."""
+    """Whether the headers of an answer say that the body states errors only in a form that no row has."""
     return "exact" in map(str.strip, headers.get(ERRORS, "").lower().split(","))
 
 
 def refusal_in(body: bytes, *, exact: bool = False) -> Refusal | None:
-    """The error that the bytes of a body state; None if they are a row of json/simple, not JSON, or too many."""
+    """Return the error that the bytes of a body state.
+
+    None if the body is a row of json/simple, if it is not JSON, or if it has more than MAX_BODY bytes.
+    """
     try:
         payload = value_of(body) if len(body) <= MAX_BODY else None
     except (ValueError, RecursionError):
@@ -202,7 +209,9 @@ def refusal_in(body: bytes, *, exact: bool = False) -> Refusal | None:
 
 
 def lone_refusal(payload: Any, *, exact: bool) -> Refusal | None:
-    """The error that a single JSON value states, if it is not a row. An error is a list, or an object of error fields.
+    """Return the error that a single JSON value states; None if the value is a row.
+
+    An error is a list, or an object that has only fields of errors.
 
     In an `exact` answer an object is a row, or an envelope that ends in an error.
     """
@@ -214,7 +223,10 @@ def lone_refusal(payload: Any, *, exact: bool) -> Refusal | None:
 
 
 def is_error_line(payload: Any) -> bool:
-    """Whether a single line of json/simple is an error and not a row: it has enough fields of errors and no others."""
+    """Whether a single line of json/simple is an error and not a row.
+
+    An error has enough of the fields of errors, and no other fields.
+    """
     if not isinstance(payload, Mapping) or lone_refusal(payload, exact=False) is None:
         return False
     return isinstance(payload.get("error"), Mapping) or any(marks <= set(payload) for marks in _MARKS)
@@ -223,7 +235,10 @@ def is_error_line(payload: Any) -> bool:
 def error_of(
     http_status: int, content_type: str, body: bytes, *, hint: str | None = None, cid: str | None = None
 ) -> SvcctlError:
-    """The exception for an answer with a failing HTTP status and any body; `cid` is the request's ID in its headers."""
+    """Return the exception for an answer with a failing HTTP status and any body.
+
+    `cid` is the ID of the request in the headers of the answer.
+    """
     try:
         payload = value_of(body)
     except (ValueError, RecursionError):
@@ -236,7 +251,7 @@ def error_of(
         return refusal.of(cid).as_error(http_status, hint=hint)
     line = page_line(body)
     if http_status >= 500 or http_status in STATUSES:
-        # The titles of many pages begin with the status.
+        # The titles of many web pages begin with the HTTP status.
         return _unavailable(http_status, line.removeprefix(f"{http_status} "), hint)
     if is_page(content_type, body):
         hint = (
@@ -279,7 +294,7 @@ def is_page(content_type: str, body: bytes) -> bool:
 
 
 def page_line(body: bytes) -> str:
-    """One short line of a web page or a plain text: its title, otherwise its first words; may be empty."""
+    """Return one short line of a web page or a plain text: the title, otherwise the first words. It may be empty."""
     text = body.decode("utf-8", "replace")
     title = re.search(_TITLE, text)
     line = " ".join(re.sub(_TAG, " ", title[2] if title else text).split())
@@ -287,7 +302,7 @@ def page_line(body: bytes) -> str:
 
 
 def _problem(payload: Mapping[str, Any]) -> str:
-    """The message of a problem document (RFC 9457), which gateways send: its detail, else its title."""
+    """Return the message of a problem document (RFC 9457), which gateways send: its `detail`, otherwise its `title`."""
     return _line(payload.get("detail")) or _line(payload.get("title"))
 
 
@@ -298,7 +313,7 @@ def _listed(error: list[Any], cid: str | None) -> Refusal:
 
 
 def _named(error: str, payload: Mapping[str, Any], cid: str | None) -> Refusal:
-    """The error of a body such as `{"error": "Bad parameters", "object": ["406 : …"]}`, or with a `status`."""
+    """Return the error of a body such as `{"error": "Bad parameters", "object": ["406 : …"]}`, or with a `status`."""
     causes = payload.get("object")
     if isinstance(causes, list) and causes and (coded := re.fullmatch(_CODED, str(causes[0]))):
         return Refusal(f"{_line(error)}: {_line(coded[2])}", int(coded[1]), cid)
@@ -326,21 +341,24 @@ def _code(value: Any) -> int | None:
 
 
 def _line(value: Any) -> str:
-    """A text in one line. Blanks within a line stay, because they may be quoted from the request."""
+    """Return a text in one line. Blanks within a line stay, because the text may quote the request."""
     return "" if value is None else " ".join(filter(None, map(str.strip, json_text(value).splitlines())))
 
 
 def decoded(response: Response) -> Any:
-    """The payload of an answer, None for an empty answer. Raises the error that the body states, even with HTTP 200."""
+    """Return the payload of an answer; None for an empty answer.
+
+    Raises the error that the body states, even with HTTP 200.
+    """
     payload = _answer(response, whole(response))
     return payload["object"] if isinstance(payload, dict) and "object" in payload else payload
 
 
 def launched(response: Response) -> Job:
-    """The job in the answer to a launch, whose shape the interface does not show.
+    """Return the job in the answer to a launch. The specification does not show the shape of this answer.
 
-    The job's ID is `id` or `jobId`, in `object` or next to it, or the only UUID in a text. ServiceError with the whole
-    answer when there is no ID, because the job runs nevertheless.
+    The job's ID is `id` or `jobId`, in `object` or at the top level, or else the only UUID in a text. Without an ID,
+    the ServiceError has the whole answer, because the job runs nevertheless.
     """
     from svcctl.api.models import Job
 
@@ -372,7 +390,10 @@ _UUID = "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 
 
 def _answer(response: Response, body: bytes) -> Any:
-    """The JSON of an answer with its envelope, None for an empty answer. Raises the error that it states."""
+    """Return the JSON of an answer with its envelope; None for an empty answer.
+
+    Raises the error that the answer states.
+    """
     if not body.strip():
         return None
     try:
@@ -386,7 +407,7 @@ def _answer(response: Response, body: bytes) -> Any:
 
 
 def record(payload: Any, *needs: str) -> Mapping[str, Any]:
-    """The payload of an answer as one record, in which the members `needs` are texts.
+    """Return the payload of an answer as one record, whose members `needs` are texts.
 
     A list of one record counts as that record. MalformedAnswer for any other payload.
     """
@@ -396,9 +417,9 @@ def record(payload: Any, *needs: str) -> Mapping[str, Any]:
 
 
 def records(payload: Any, *needs: str, key: str = "object") -> list[Mapping[str, Any]]:
-    """The payload of an answer, or its member `key`, as a list of records, in which the members `needs` are texts.
+    """Return the payload of an answer, or its member `key`, as a list of records, whose members `needs` are texts.
 
-    MalformedAnswer for any other payload: an answer without a list is not an empty list.
+    MalformedAnswer for any other payload: a missing list does not count as an empty list.
     """
     items = payload.get(key) if isinstance(payload, Mapping) else payload
     if not isinstance(items, list):

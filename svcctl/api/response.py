@@ -1,6 +1,6 @@
 """The answer to a query: `MODES` is the table of response formats, and `QueryResponse` reads an answer in one of them.
 
-This module does not depend on HTTP: an answer is a content type and a body in pieces, so a format can be read from any
+This module does not depend on HTTP: an answer is a content type and a body in pieces, so answers can be read from any
 source of bytes.
 """
 
@@ -22,20 +22,20 @@ T = TypeVar("T")
 
 
 class Readers(NamedTuple):
-    """The functions that read an answer in one format; `rows` is None if its bytes can only be passed on."""
+    """The functions that read an answer in one format; `rows` is None in a format whose bytes can only be passed on."""
 
     raw: Callable[[Iterable[bytes], Delivered], Iterator[bytes]]
     rows: Callable[[Iterable[bytes], Delivered], Iterator[list[tuple[Any, ...]]]] | None = None
     first_rows: Callable[[bytes, int], bytes] | None = None
-    """Returns the first rows of a block of `raw`; None for a format whose blocks cannot be divided."""
+    """A function that returns the first rows of a block of `raw`; None in a format whose blocks cannot be divided."""
 
 
 class Mode(NamedTuple):
     """A response format: its name in `mode.type`, the function that imports its readers, and its properties.
 
-    An answer in a `json` format begins like a JSON error, so its own reader distinguishes the two. `padding` has the
-    characters that may come before an answer and are not part of it; csv has few, because a row may begin with a blank
-    or a separator.
+    An answer in a `json` format begins like a JSON error, so the format's reader distinguishes the two. `padding` has
+    the characters that may come before an answer and are not part of it; csv has few, because a row may begin with a
+    blank or a separator.
     """
 
     name: str
@@ -45,11 +45,11 @@ class Mode(NamedTuple):
     json: bool = False
     padding: bytes = b" \t\r\n"
     streams: bool = True
-    """Whether an answer begins before the service has all of its rows."""
+    """Whether an answer begins before the service has all its rows."""
     keep_alive: bool = False
     """Whether a service sends padding only when the request asks for it."""
     marks_end: bool = True
-    """Whether an answer marks its own end. Any other answer may end with its connection."""
+    """Whether an answer marks its own end; otherwise it may end when its connection closes."""
 
 
 def _json() -> Readers:
@@ -117,7 +117,9 @@ MODES: Mapping[str, Mode] = {
 
 
 def counted_body(mode: Mode, content_type: str, body: Iterator[bytes], guard: Guard) -> Iterator[bytes]:
-    """The body of a query's answer in blocks of whole rows. TooManyRows after as many rows as the guard allows.
+    """Yield the body of a query's answer in blocks of whole rows.
+
+    TooManyRows after as many rows as the guard allows, if there are more.
 
     An answer that is not a result, such as an error, is passed on unchanged.
     """
@@ -141,11 +143,13 @@ def counted_body(mode: Mode, content_type: str, body: Iterator[bytes], guard: Gu
 
 
 class QueryResponse:
-    """The answer to a query, to be read once, with `raw()` or `rows()`. Both raise an error unless it is complete.
+    """The answer to a query, to be read once, with `raw()` or `rows()`.
 
-    Rows may have been delivered before an IncompleteResult, and none before any other error. `accepts` decides whether
-    an answer with an UnprovenEnd, and no other fault, counts as complete. TooManyRows is raised after as many rows as
-    the guard allows, if there are more.
+    Both raise an error if the answer is incomplete.
+
+    Rows may have been delivered before an IncompleteResult or TooManyRows, but never before any other error. `accepts`
+    decides whether an answer with an UnprovenEnd, and no other fault, counts as complete. TooManyRows is raised after
+    as many rows as the guard allows, if there are more.
     """
 
     def __init__(
@@ -167,12 +171,12 @@ class QueryResponse:
         self._readers = mode.readers()
         self._guard = guard
         self.cut_texts = cut_texts
-        """The number of texts of a spreadsheet that the service says it has cut."""
+        """The number of texts in a spreadsheet that the service has cut, as its answer states."""
         self.length = length
         """The number of bytes of the whole body; None if the service did not state it."""
         self._date = date
         self.bytes = 0
-        """Bytes of the body received so far."""
+        """The number of bytes of the body received so far."""
         self._delivered = Delivered(cid=cid, late=late, marks_end=mode.marks_end, exact=exact)
         self._accepts = accepts
         self._unproven: UnprovenEnd | None = None
@@ -187,12 +191,12 @@ class QueryResponse:
 
     @property
     def row_count(self) -> int | None:
-        """Rows delivered so far; None for the raw bytes of xml and xls, where rows are not counted."""
+        """The number of rows delivered so far; None for the raw bytes of xml and xls, whose rows are not counted."""
         return self._delivered.rows
 
     @property
     def cid(self) -> str | None:
-        """The ID of the request, once the headers or the body of the answer have stated it; else None."""
+        """The ID of the request, as soon as the headers or the body of the answer have stated it; None before that."""
         return self._delivered.cid
 
     @property
@@ -202,24 +206,30 @@ class QueryResponse:
 
     @property
     def columns(self) -> tuple[ResultColumn, ...]:
-        """The columns of the answer; empty if it names none. After a call of `rows()`, this waits until they arrive."""
+        """The columns of the answer; empty if the answer names no columns.
+
+        After a call of `rows()`, this waits for the columns.
+        """
         while self._delivered.columns is None and (batch := next(self._batches, None)) is not None:
             self._ahead.append(batch)
         return self._delivered.columns or ()
 
     def raw(self) -> Iterator[bytes]:
-        """The checked bytes of the service without keep-alive padding, in blocks of whole rows."""
+        """Yield the service's bytes in blocks of whole rows, checked and without keep-alive padding."""
         return self._with_facts(self._allowed_blocks(self._readers.raw(self._body, self._delivered)))
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The decoded rows, each with a value per column. UsageError for a format that cannot be read as rows."""
+        """Yield the decoded rows: tuples with a value per column.
+
+        UsageError for a format that cannot be read as rows.
+        """
         if self._readers.rows is None:
             raise UsageError(f"the rows of {self.mode.name} cannot be read", hint="use csv or json/simple/compact")
         self._batches = self._with_facts(self._allowed_batches(self._readers.rows(self._body, self._delivered)))
         return Batches(self._all())
 
     def packed(self, pack: Callable[[bytes], T | None], size: Callable[[], int]) -> Iterator[T | list[tuple[Any, ...]]]:
-        """The rows in batches: decoded, or the results of `pack` for their lines, as in `LineFormat.packed`.
+        """Yield batches of decoded rows, or the results of `pack` for the lines of the rows, as in `LineFormat.packed`.
 
         This works for json/simple/compact only.
         """
@@ -229,7 +239,10 @@ class QueryResponse:
         return self._all()
 
     def _allowed_blocks(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """The blocks up to the last row that the guard allows. TooManyRows after that row, if there are more."""
+        """Yield the blocks up to the last row that the guard allows.
+
+        TooManyRows after that row, if there are more rows.
+        """
         most, count = self._guard.max_rows, 0
         for block in blocks:
             rows = self._delivered.rows or 0
@@ -243,7 +256,9 @@ class QueryResponse:
             yield block
 
     def _allowed_batches(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """The batches up to the last row that the guard allows. TooManyRows after that row, if there are more.
+        """Yield the batches up to the last row that the guard allows.
+
+        TooManyRows after that row, if there are more rows.
 
         A batch is a list of rows, or another object with a length and slices.
         """
@@ -271,7 +286,7 @@ class QueryResponse:
             self._unproven = error
 
     def _with_facts(self, parts: Iterator[T]) -> Iterator[T]:
-        """The parts unchanged. An error gets the number of delivered rows or the ID of the request."""
+        """Yield the parts unchanged. An error gets the number of delivered rows, or the ID of the request."""
         try:
             yield from parts
             if self._unproven is not None and not (self._delivered.marks_end or self._accepts(self._unproven)):
@@ -287,7 +302,7 @@ class QueryResponse:
 def _without_page_or_error(
     body: Iterator[bytes], content_type: str, mode: Mode, delivered: Delivered
 ) -> Iterator[bytes]:
-    """The body without the padding before it.
+    """Yield the body without the padding at its beginning.
 
     Raises an error when the body is a web page or, in a format that is not JSON, a JSON error.
     """
@@ -298,7 +313,7 @@ def _without_page_or_error(
             break
         head = (head + chunk).lstrip(mode.padding)
     says_html, says_json = "html" in content_type.lower(), "json" in content_type.lower()
-    # The first column of a csv may have any name, so the beginning of an exact answer proves nothing.
+    # The first column of a csv may have any name, so an exact answer may begin like a web page.
     perhaps_page = start.startswith(b"<") and (says_html or not (mode.name == "xml" or delivered.exact))
     perhaps_error = start.startswith(b"{") and not mode.json and (says_json or not delivered.exact)
     if says_html or perhaps_page or perhaps_error:

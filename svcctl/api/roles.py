@@ -6,9 +6,9 @@ The rules are checked as far as that is possible before a request is sent.
 service refuses. A warning is a grant that is broader than it looks, or that services may understand in two ways. Only
 the service can check rule 7, that policies exist and are available.
 
-The interface leaves three questions open, which svcctl answers like this. A new role without policies, applications and
-resourceIds grants everything, and a new role with some of these fields grants nothing of the others. Nothing may be
-combined with `*`. A default application is never required.
+The specification leaves three questions open. svcctl answers them as follows. A new role without policies, applications
+and resourceIds grants everything; a new role with some of these fields grants nothing of the missing fields. Nothing
+may be combined with `*`. A default application is never required.
 """
 
 from __future__ import annotations
@@ -34,9 +34,12 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RoleFinding:
-    """A field of a role that breaks a rule. `rule` is the number of the interface's rule, None for other mistakes.
+    """A field of a role that breaks a rule.
 
-    The key of a list of resource IDs is `resourceIds.<label>`, and that of its first element `resourceIds.<label>[0]`.
+    `rule` is the number of the interface's rule, or None for a mistake that no rule covers.
+
+    `key` is the field. A list of resource IDs has the key `resourceIds.<label>`; its first element has the key
+    `resourceIds.<label>[0]`.
     """
 
     level: Literal["error", "warning"]
@@ -46,20 +49,22 @@ class RoleFinding:
 
 
 def lint(fields: Fields, *, update: bool = False) -> list[RoleFinding]:
-    """All findings about a new role, or with `update` about the changes to a role. Errors come first."""
+    """Return all findings about a new role; with `update`, about the changes to a role. Errors come first."""
     findings = [finding for rule in _RULES for finding in rule(fields, update)]
     return sorted(findings, key=lambda finding: finding.level != "error")
 
 
 def grants_all(fields: Fields, *, update: bool = False) -> list[str]:
-    """The kinds (policies, applications, resources) of which a role grants everything, including later ones."""
+    """Return the kinds (policies, applications, resources) that a role grants completely, including those added
+    later.
+    """
     if not update and _mentions_no_grant(fields):
         return list(GRANTS.values())
     return [word for key, word in GRANTS.items() if _is_all(fields.get(key))]
 
 
 def flat(resource_ids: object) -> set[int]:
-    """The integers in resourceIds, under all labels together (rule 8)."""
+    """Return the integers in resourceIds, of all labels together (rule 8)."""
     lists = resource_ids.values() if isinstance(resource_ids, Mapping) else ()
     return {number for ids in lists if isinstance(ids, list | tuple) for number in ids if type(number) is int}
 
@@ -128,7 +133,7 @@ def _rule_4(fields: Fields, update: bool) -> Iterator[RoleFinding]:
     """Rule 4: a role without policies must have an application."""
     policies, applications = fields.get("policies"), fields.get("applications")
     if update:
-        # Fields that an update omits stay unchanged, and a default application keeps its application.
+        # The fields that an update omits stay unchanged, and a role keeps the application that is its default.
         empty = policies == [] and applications == [] and not fields.get("defaultApplicationName")
     else:
         empty = not _mentions_no_grant(fields) and policies in (None, []) and applications in (None, [])
@@ -142,7 +147,7 @@ def _rule_5(fields: Fields, update: bool) -> Iterator[RoleFinding]:
     if not isinstance(default, str) or not default or _is_all(applications):
         return
     if applications is None and (update or _mentions_no_grant(fields)):
-        return  # the role's own applications stay, or all are granted
+        return  # the role's applications stay, or all applications are granted
     if update and applications == []:
         return  # an update may leave the role only its default application
     names = [applications] if isinstance(applications, str) else applications or []
@@ -219,12 +224,12 @@ def _shown(value: object) -> str:
 
 
 def in_words(role: Role) -> dict[str, str | None]:
-    """The fields of a role that a request may send, as text for people."""
+    """Return the fields of a role that a request may send, as text for people."""
     return {key: _words(value) for key, value in comparable(role).items()}
 
 
 def comparable(role: Role) -> dict[str, str | frozenset[str] | frozenset[int]]:
-    """The fields of a role that a request may send, in a form that is equal for two roles with the same meaning.
+    """Return the fields of a role that a request may send, in a form that is equal for two roles with the same meaning.
 
     Order, repetition and the labels of resource IDs (rule 8) do not count.
     """
@@ -251,7 +256,10 @@ def _words(value: str | frozenset[str] | frozenset[int] | None) -> str | None:
 
 
 def require(client: Client, domain: str, name: str) -> Role | None:
-    """Read a role; None if the service cannot read roles. NotFound if it can, and there is no such role."""
+    """Read a role; None if the service cannot read roles.
+
+    NotFound if there is no such role in a service that can read roles.
+    """
     try:
         return client.role(domain, name)
     except ServiceError as error:
@@ -261,7 +269,7 @@ def require(client: Client, domain: str, name: str) -> Role | None:
 
 
 def reads_roles(client: Client, domain: str) -> bool:
-    """Whether the service can read roles at all. Only then does its `not found` mean that a role does not exist.
+    """Whether the service can read roles at all. Otherwise `not found` does not mean that a role does not exist.
 
     NotFound when the domain does not exist, CredentialsError when it belongs to somebody else.
     """
@@ -277,7 +285,7 @@ def reads_roles(client: Client, domain: str) -> bool:
 
 
 def may_lack(error: ServiceError) -> bool:
-    """Whether a refusal may mean that the service lacks the operation, which services express in many ways."""
+    """Whether a refusal may mean that the service lacks the operation. Services express this in many ways."""
     return error.code != Code.NO_DOMAIN and not isinstance(error, CredentialsError | Conflict)
 
 
@@ -286,7 +294,7 @@ if TYPE_CHECKING:
 
 
 def known_domain(client: Client, name: str) -> AbstractContextManager[None]:
-    """Let the error about an unknown domain suggest one that the client's credentials can list."""
+    """Let the error about an unknown domain suggest a similar domain, if the client's credentials can list domains."""
 
     def names() -> Iterable[str]:
         full = [domain.name for domain in client.domains()]
@@ -297,7 +305,7 @@ def known_domain(client: Client, name: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def known_role(client: Client, domain: str, name: str) -> Iterator[None]:
-    """Let the error about an unknown domain, or an unknown role in it, suggest an existing one."""
+    """Let the error about an unknown domain or an unknown role suggest a similar name that exists."""
     roles = suggesting(name, lambda: [role.name for role in client.roles(domain)], "roles", when=no_role)
     with known_domain(client, domain), roles:
         yield

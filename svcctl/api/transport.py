@@ -38,27 +38,27 @@ from svcctl.errors import IncompleteResult, ServiceError, SvcctlError, Unavailab
 from svcctl.words import is_secret, mask, mask_urls, size_text
 
 SILENCE_SECONDS = 300.0
-"""Seconds that a continuous query may wait for a byte: events may be rare, but a dead connection must be noticed."""
+"""The seconds that a continuous query waits for a byte: events may be rare, but a dead connection must be noticed."""
 LATE_HEADER = "x-svc-late"
-"""The header of a request that asks svcctl's own service to report in the answer events that come too late."""
+"""The header of a request by which the client asks svcctl's own service to report late events in the answer."""
 CUT_TEXTS = "x-svc-cut-texts"
-"""The header of an answer of svcctl's own service with the number of texts that it cut to fit a spreadsheet's cells."""
+"""The header in which svcctl's own service states how many texts it cut to fit the cells of a spreadsheet."""
 LOST_TABLES = "x-svc-lost-tables"
-"""The header of an answer of svcctl's own service with the number of its tables that have lost events."""
+"""The header in which svcctl's own service states how many of its tables have lost events."""
 CLOCK_SKEW_SECONDS = 60
-"""The difference between the clocks, in seconds, from which the error about a refused signature mentions it."""
+"""The error about a refused signature mentions a difference between the clocks that is larger than this, in seconds."""
 
 _DEFAULTS = {
     "Connection": "keep-alive",
     "Accept": "*/*",
-    # The bytes are passed on as they come, so compression would only cost time.
+    # The bytes are passed on as they arrive, so compression would only cost time.
     "Accept-Encoding": "identity",
     "User-Agent": "svcctl",
 }
 _SAFE = "!$%&'()*+,-./:;=?@[]_~"
 """The characters of a path or a query that are sent unquoted; `%` begins a character that is already quoted."""
 _UNSENDABLE = (InvalidURL, LocalProtocolError, UnsupportedProtocol, UnicodeEncodeError)
-"""The errors of a request that cannot be sent; a character that cannot be encoded is in the URL."""
+"""The errors of a request that cannot be sent. UnicodeEncodeError is about a character in the URL."""
 _NOT_SENT = (ConnectError, ConnectTimeout, ProxyError)
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 
@@ -110,7 +110,10 @@ class Exchange:
 
     @property
     def note(self) -> str:
-        """A note if values in `body` are redacted, else an empty text. The rest of `body` is what was signed."""
+        """A note if values in `body` are redacted, otherwise an empty text.
+
+        All other bytes of `body` are the bytes that were signed.
+        """
         return _shown_body(self._body)[1]
 
     @property
@@ -123,14 +126,16 @@ MASKED = "the signature and the content-length are of the unmasked body"
 
 
 class Preview(NamedTuple):
-    """The request that a call would send, with redacted secrets; `note` is empty if its body has no redacted value."""
+    """The request that a call would send, with redacted secrets; `note` is empty if no value of the body is
+    redacted.
+    """
 
     text: str
     note: str
 
 
 class Retry(NamedTuple):
-    """A failed attempt, after which the next one, number `attempt` of `attempts`, follows in `delay` seconds."""
+    """A failed attempt. The next attempt is number `attempt` of `attempts`, and begins in `delay` seconds."""
 
     failure: SvcctlError
     delay: float
@@ -142,12 +147,12 @@ Event = Exchange | Retry | UnprovenEnd
 
 
 class RepeatableRequest(NamedTuple):
-    """A call of the service, from which each attempt builds a new request.
+    """A call of the service. Each attempt builds a new request from it.
 
     `repeatable` says that the call may be done twice without harm. `reseller` marks an operation for resellers.
     `endless` marks a call whose answer may be silent for a long time. `whole` marks a call whose answer begins only
-    when the service has all of it. A call that is `as_is` returns the last answer, even if it is a refusal;
-    `Sender.error` makes the error of a refusal.
+    when the service has all of it. A call that is `as_is` returns the last answer, even a refusal, and `Sender.error`
+    makes an error of that.
     """
 
     method: str
@@ -162,9 +167,9 @@ class RepeatableRequest(NamedTuple):
     once: bool = False
     """Whether there is only one attempt, because the caller itself retries."""
     reader: int | None = None
-    """The pipe that the answer is written to: ReaderClosed is raised when nobody reads it any more."""
+    """The pipe that the answer is written to: ReaderClosed is raised when nobody reads the pipe any more."""
     closing: Closing | None = None
-    """Notes how the connection ends, if the service is asked to close it after the answer."""
+    """If set, the service is asked to close the connection after the answer, and this object notes how it ended."""
 
 
 class Sender:
@@ -206,12 +211,15 @@ class Sender:
     def send(
         self, call: RepeatableRequest, read: Callable[[Response], T], after_loss: Callable[[], T | None] | None = None
     ) -> T:
-        """Send a call until an attempt succeeds or no more are allowed, and return the result of `read` for the answer.
+        """Send a call until an attempt succeeds, or no more attempts are allowed.
 
-        `read` closes the answer, or leaves that to the caller. It raises Unavailable for an unusable answer; the
-        request may then have been done. It may also have been done if its reply was lost: `after_loss` is then called
-        before the next attempt, and its result is returned instead, unless it is None. UsageError for a call that the
-        guard refuses.
+        Returns the result of `read` for the answer. `read` closes the answer, or leaves that to the caller. It raises
+        Unavailable for an unusable answer, although the request may have been carried out.
+
+        The request may also have been carried out if its reply was lost. `after_loss` is then called before the next
+        attempt. If its result is not None, no attempt follows, and this result is returned.
+
+        UsageError for a call that the guard refuses.
         """
         if (change := self._change(call)) is not None:
             self._guard.refuse_change(change)
@@ -259,7 +267,7 @@ class Sender:
             return False
         if self._observe and not self._accepted:
             self._observe(error)
-        self._accepted = True  # all answers of a service end in the same way: one report is enough
+        self._accepted = True  # all answers of a service end in the same way, so one report is enough
         return True
 
     def preview(self, call: RepeatableRequest) -> Preview:
@@ -274,7 +282,7 @@ class Sender:
         return Preview("\n".join([*head, "", body]), note)
 
     def _exchange(self, call: RepeatableRequest, request: Request) -> Response:
-        """Sign and send one attempt, and return the answer, whose body is not read yet."""
+        """Sign and send one attempt, and return the answer before its body is read."""
         started = time.monotonic()
         try:
             self._signer(call).authorize(request)
@@ -286,7 +294,7 @@ class Sender:
         return response
 
     def _built(self, call: RepeatableRequest) -> Request:
-        """Build the request of one attempt, without the headers that authorize it."""
+        """Build the request of one attempt, without the headers of the authorization."""
         silence = max(self._timeout, SILENCE_SECONDS) if call.endless else self._timeout
         target = _target(call.url)
         try:
@@ -324,12 +332,12 @@ class Sender:
         self._observe(Exchange(call, request, response, seconds, failure, changes=changes, secret_headers=secret))
 
     def _is_last(self, call: RepeatableRequest, response: Response, attempt: int) -> bool:
-        """Whether an unsuccessful answer is the last one, because no attempt follows it."""
+        """Whether no attempt follows an unsuccessful answer."""
         again = response.status_code in retry.STATUSES and not _may_be_done(call, response)
         return not again or attempt == self._attempts
 
     def error(self, call: RepeatableRequest, response: Response, start: bytes) -> SvcctlError:
-        """The error that an unsuccessful answer states; `start` is the beginning of its body."""
+        """Return the error that an unsuccessful answer states; `start` is the beginning of its body."""
         status = response.status_code
         if location := response.headers.get("location") if response.is_redirect else None:
             if not _is_url(urljoin(call.url, location)):
@@ -355,7 +363,7 @@ class Sender:
 
 @contextmanager
 def _doubtful(*, changes: bool) -> Iterator[None]:
-    """Add a hint to the error of an unusable answer to a request that `changes` something: it may have been done."""
+    """Add a hint to the error about an unusable answer: a request that `changes` something may have succeeded."""
     try:
         yield
     except Unavailable as error:
@@ -365,7 +373,7 @@ def _doubtful(*, changes: bool) -> Iterator[None]:
 
 
 def _headers(call: RepeatableRequest) -> Headers:
-    """The headers of a call's request. LocalProtocolError for one that cannot be sent."""
+    """Return the headers of a call's request. LocalProtocolError for a header that cannot be sent."""
     additions = call.headers or {}
     for name, value in additions.items():
         check_header(name, value)
@@ -387,20 +395,26 @@ def _is_url(text: str) -> bool:
 
 
 def _target(url: str) -> bytes:
-    """The path and the query of a URL, with those characters quoted that cannot be sent otherwise."""
+    """Return the path and the query of a URL; characters that cannot be sent are quoted."""
     parts = urlsplit(url)
     path = quote(parts.path or "/", safe=_SAFE)
     return (f"{path}?{quote(parts.query, safe=_SAFE)}" if parts.query else path).encode()
 
 
 def _unsendable(error: Exception) -> UsageError:
-    """The error of a request that HTTP cannot carry. It shows neither the URL nor the value of a header."""
+    """Return the error for a request that HTTP cannot carry.
+
+    The message shows neither the URL nor the value of a header.
+    """
     what = str(error) if isinstance(error, LocalProtocolError) else "its URL is not valid"
     return UsageError(f"the request cannot be sent: {what}")
 
 
 def _shown_headers(headers: Headers, secret: frozenset[str]) -> tuple[tuple[str, str], ...]:
-    """Headers that may be logged: values are masked in headers whose names are those of secrets, or are in `secret`."""
+    """Return headers that may be logged.
+
+    The value of a header is masked if its name is in `secret`, or looks like the name of a secret.
+    """
     masked = secret | _SECRET_HEADERS
     return tuple((name, mask() if name in masked or is_secret(name) else value) for name, value in headers.items())
 
@@ -410,9 +424,10 @@ _COLON = r"[ \t\r\n]*:[ \t\r\n]*"
 
 
 def _shown_body(body: bytes) -> tuple[str, str]:
-    """A body that may be logged, and a note, which is empty if nothing is masked.
+    """Return a body that may be logged, and a note, which is empty if nothing is masked.
 
-    The body is the text that is signed and sent, with the values of keys that name secrets masked at any depth.
+    The body is the text that is signed and sent, except that values are masked, at any depth, if their keys name
+    secrets.
     """
     try:
         text = body.decode()
@@ -433,12 +448,15 @@ def _shown_body(body: bytes) -> tuple[str, str]:
 
 
 def _may_be_done(call: RepeatableRequest, response: Response) -> bool:
-    """Whether a gateway answered a call that must not be done twice, and the service may already have done it."""
+    """Whether a gateway answered, the service may have carried out the call, and the call must not be repeated."""
     return response.status_code in retry.STATUSES - retry.NOT_DONE and not call.repeatable
 
 
 def _start_of(response: Response) -> bytes:
-    """At most MAX_BODY bytes of an error's body. Failures to read it are ignored, because its status says enough."""
+    """Read at most MAX_BODY bytes of an error's body.
+
+    Failures to read the body are ignored, because the HTTP status says enough.
+    """
     start = bytearray()
     with suppress(Unavailable, IncompleteResult, RequestError):
         read_into(start, response, MAX_BODY)
@@ -446,7 +464,7 @@ def _start_of(response: Response) -> bytes:
 
 
 def _no_answer(call: RepeatableRequest, error: Exception, hint: str | None) -> Unavailable:
-    """The error of a call without an answer. Without `hint`, the advice depends on the reason."""
+    """Return the error for a call without an answer. If there is no `hint`, the advice depends on the reason."""
     host = urlsplit(call.url).netloc
     connected = isinstance(error, ReadError)
     meaning, advice = addresses.tls_failure(error, connected=connected) or (

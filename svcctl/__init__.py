@@ -1,10 +1,10 @@
 """svcctl: query stored events, export them, and run the jobs, domains and roles of the service that stores them.
 
-As a library: `svcctl.connect` makes a client, and `svcctl help library` has examples. Its parts are imported when they
-are first used.
+As a library: `svcctl.connect` makes a client, and `svcctl help library` has examples. The parts of the library are
+imported when they are first used.
 """
 
-TYPE_CHECKING = False  # the module `typing` would take a tenth of the time that the interpreter needs to start
+TYPE_CHECKING = False  # importing `typing` would take a tenth of the time that the interpreter needs to start
 if TYPE_CHECKING:
     from svcctl import errors
     from svcctl.api.columns import ResultColumn

@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from datetime import UTC, date, datetime
 from types import TracebackType
 
-TYPE_CHECKING = False  # importing `typing` and the errors would take twice as long as the rest
+TYPE_CHECKING = False  # importing `typing` and the errors would take twice as long as importing the rest
 if TYPE_CHECKING:
     from typing import Any, Literal, Self
 
@@ -36,17 +36,23 @@ if TYPE_CHECKING:
     from svcctl.profiles import Profile
 
     Names = Sequence[str] | str
-    """Several names, one of them, or `*` for all."""
+    """Several names, or one name, or `*` for all."""
 
 Moment = str | float | date
-"""A date: text as in `--from` (`1h`, `yesterday`, `2026-11-25 09:00`), epoch seconds, a date, or an aware datetime."""
+"""A moment: epoch seconds, a date, an aware datetime, or text as in `--from`.
+
+Examples of such texts are `1h`, `yesterday` and `2026-11-25 09:00`.
+"""
 
 MODE = "json/simple/compact"
-"""The response format of queries. It has the types of the columns before the rows, and can be read while it arrives."""
+"""The response format of queries.
+
+In this format, the types of the columns come before the rows, and an answer can be read while it arrives.
+"""
 
 
 BYTES_AT_ONCE = 1 << 20
-"""The size of the response text, in bytes, that becomes one Arrow batch."""
+"""The number of bytes of an answer that become one Arrow batch."""
 
 
 def connect(
@@ -72,13 +78,14 @@ def connect(
 ) -> ServiceClient:
     """Return a client of the service that a profile describes.
 
-    Without a name, the profile is the one that the command line would use. The other arguments are the settings of
-    profiles, and take precedence over the environment and the profile. With `base_url` no profile is read: the
-    arguments alone give the connection. Credentials replace those of the profile. `timeout` is in seconds, or a text
-    such as `30s`. `config` is the path of a profiles file. `read_only` and `max_rows` can tighten the limits of the
-    environment and the profile, but not loosen them.
+    If `profile` is None, the profile is chosen as on the command line. The other arguments are the settings of
+    profiles, and take precedence over the environment and the profile. If `base_url` is set, no profile is read: the
+    arguments alone describe the connection. Credentials replace those of the profile. `timeout` is in seconds, or a
+    text such as `30s`. `config` is the path of a profiles file. `read_only` and `max_rows` can tighten the limits of
+    the environment and the profile, but not loosen them.
 
-    The profile `local` starts the local service if it does not run. Nothing else is sent before the first request.
+    With the profile `local`, the local service is started if it does not run. Apart from that, nothing is sent before
+    the first request.
 
     Raises UsageError for arguments that exclude each other, and ProfileError for a profile that cannot be used.
     """
@@ -124,7 +131,7 @@ def _check_arguments(arguments: Mapping[str, Any]) -> None:
 
 
 def _profile(arguments: Mapping[str, Any], mappings: Mapping[str, Mapping[str, str]]) -> Profile:
-    """Resolve the settings of a connection. Starts the local service for a built-in profile."""
+    """Resolve the settings of a connection. For a built-in profile, this starts the local service."""
     from dataclasses import replace
     from pathlib import Path
 
@@ -153,7 +160,7 @@ def _profile(arguments: Mapping[str, Any], mappings: Mapping[str, Mapping[str, s
 
 
 def _unusable(message: str, hint: str | None = None) -> UsageError:
-    """A UsageError with this message and hint."""
+    """Return a UsageError with this message and hint."""
     from svcctl.errors import UsageError
 
     return UsageError(message, hint=hint)
@@ -173,7 +180,10 @@ def _check_mapping(name: str, value: object) -> None:
 
 
 def _whole(name: str, value: Any) -> int | None:
-    """A number of rows as an int, also from numpy, or None. Raises UsageError for other values."""
+    """Return a number of rows as an int (numpy integers are accepted); None stays None.
+
+    Raises UsageError for other values.
+    """
     from numbers import Integral
 
     if value is None or (isinstance(value, Integral) and not isinstance(value, bool)):
@@ -188,8 +198,8 @@ def _ignored(text: str) -> None:
 class ServiceClient:
     """A client of one service, made by `connect`. Use it in a `with` block, or close it.
 
-    Threads may share a client. A forked child process may use it, too, and gets its own connections. Only the process
-    that began an answer may read it.
+    Threads may share a client. A forked child process may use the client, too, and gets its own connections. An answer
+    may be read only by the process that requested it.
     """
 
     def __init__(self, client: Client, profile: Profile) -> None:
@@ -243,10 +253,10 @@ class ServiceClient:
         skip: int | None = None,
         query_id: str | None = None,
     ) -> QueryAnswer:
-        """Run a query, or a saved query by its ID, and return its answer as soon as that begins.
+        """Run a query, or a saved query by its ID, and return the answer as soon as the answer begins.
 
-        The range is `from_ <= eventdate < to`. If `to` is a length such as `1h`, it counts from `from_`. An end in the
-        future means now. With `to=None` the query does not end and waits for new events. `time_zone` applies to dates
+        The range is `from_ <= eventdate < to`. If `to` is a length such as `1h`, it counts from `from_`. A `to` in the
+        future means now. With `to=None`, the query does not end: it waits for new events. `time_zone` applies to dates
         without an offset, and to days.
 
         >>> answer = client.query("from auth.all group by result select count() as n", from_="1d")
@@ -309,8 +319,8 @@ class QueryAnswer(Iterator["tuple[Any, ...]"]):
     """The answer to a query. It can be read once: as tuples, as Arrow batches, or as an Arrow table.
 
     Tuples have a value per column: aware datetimes in UTC for timestamps, int, float, bool, str, and None for null. At
-    the end of an incomplete answer, reading raises IncompleteResult. Closing or dropping an answer frees its
-    connection.
+    the end of an incomplete answer, reading raises IncompleteResult. An answer frees its connection when it is closed
+    or garbage collected.
     """
 
     def __init__(self, client: Client, request: QueryRequest) -> None:
@@ -369,7 +379,7 @@ class QueryAnswer(Iterator["tuple[Any, ...]"]):
             return row
 
     def batches(self) -> pa.RecordBatchReader:
-        """An Arrow reader of the rows. It has their schema, and yields record batches as they arrive.
+        """Return an Arrow reader of the rows. It has the schema of the rows, and yields record batches as they arrive.
 
         >>> reader = client.query("from auth.all select user", from_="1h").batches()
         >>> reader.schema.names, sum(batch.num_rows for batch in reader) > 0
@@ -387,7 +397,7 @@ class QueryAnswer(Iterator["tuple[Any, ...]"]):
             return pa.RecordBatchReader.from_batches(schema_of(self._packer.columns), self._batches())
 
     def arrow(self) -> pa.Table:
-        """All rows as an Arrow table; its `to_pandas()` returns a data frame.
+        """Return all rows as an Arrow table. The table's `to_pandas()` returns a data frame.
 
         >>> client.query("from auth.all group select count() as n", from_="1h").arrow().schema.types
         [DataType(int64)]
@@ -453,7 +463,7 @@ class _Closing:
 
 
 class _Packer:
-    """Makes Arrow batches from the lines of an answer, once `packs` is set.
+    """Converts the lines of an answer to Arrow batches, as soon as `packs` is True.
 
     It has no reference to the QueryAnswer, so that an unused answer is freed at once.
     """
@@ -481,7 +491,7 @@ class _Packer:
 
 
 def _tuples(parts: Iterator[Any], response: QueryResponse) -> Iterator[tuple[Any, ...]]:
-    """The rows of an answer, one by one."""
+    """Yield the rows of an answer, one by one."""
     from svcctl.io.losses import Losses
 
     losses = Losses()
@@ -491,7 +501,10 @@ def _tuples(parts: Iterator[Any], response: QueryResponse) -> Iterator[tuple[Any
 
 
 def _converted(rows: Sequence[Sequence[Any]], columns: Sequence[ResultColumn]) -> Iterator[tuple[Any, ...]]:
-    """Convert timestamps to datetimes and addresses to text. Raises IncompleteResult for a date Python cannot hold."""
+    """Convert timestamps to datetimes and addresses to text.
+
+    Raises IncompleteResult for a date that Python cannot hold.
+    """
     kinds = [column.type for column in columns]
     if not _CONVERTED.intersection(kinds):
         return iter(map(tuple, rows))
@@ -529,14 +542,17 @@ _CONVERTED = frozenset(_CONVERSIONS)
 
 
 def _typed(moment: Moment, name: str) -> Typed:
-    """Parse the date in an argument. Raises UsageError for a datetime without a zone, and for other values."""
+    """Parse the date in an argument.
+
+    Raises UsageError for a datetime without a zone, and for a value of another type.
+    """
     from numbers import Integral
 
     from svcctl.dates.epochs import to_seconds
     from svcctl.dates.operators import check_epoch
     from svcctl.dates.shorthand import parse_moment
 
-    if isinstance(moment, float | datetime) and str(moment) in ("nan", "NaT"):  # NaT of pandas is a datetime
+    if isinstance(moment, float | datetime) and str(moment) in ("nan", "NaT"):  # pandas' NaT is a datetime
         raise _unusable(f"{name} is not a date but {moment}")
     if isinstance(moment, datetime):
         if moment.utcoffset() is None:
@@ -564,7 +580,7 @@ class JobOperations:
         return self._of._open.jobs()
 
     def get(self, job_id: str) -> Job:
-        """A job by its ID. Raises NotFound if there is none."""
+        """A job by its ID. Raises NotFound if there is no such job."""
         return self._of._open.job(job_id)
 
     def launch(
@@ -581,8 +597,9 @@ class JobOperations:
     ) -> Job:
         """Launch a job, and return it.
 
-        `destination` is a type such as `kafka`, and `params` has its parameters. Without `to` the job never ends. If
-        `to` is in the future, the job waits until then. Dates in its rows are written in `time_zone` and `date_format`.
+        `destination` is a type such as `kafka`, and `params` has its parameters. If `to` is None, the job never ends.
+        If `to` is in the future, the job runs until then. Dates in its rows are written in `time_zone` and
+        `date_format`.
 
         >>> job = client.jobs.launch("from auth.all", "donothing", {"friendlyName": "count"}, from_="now")
         >>> job.friendly_name, client.jobs.remove(job.id).status
@@ -614,7 +631,7 @@ class JobOperations:
         return client.job(client.launch(request))
 
     def stop(self, job_id: str) -> Job:
-        """Stop a job. Raises Conflict if it is stopped already."""
+        """Stop a job. Raises Conflict if the job is stopped already."""
         return self._of._open.stop_job(job_id)
 
     def start(self, job_id: str) -> Job:
@@ -622,16 +639,17 @@ class JobOperations:
         return self._of._open.start_job(job_id)
 
     def remove(self, job_id: str) -> Job:
-        """Remove a job. Raises NotFound if there is none."""
+        """Remove a job. Raises NotFound if there is no such job."""
         return self._of._open.remove_job(job_id)
 
     def verify(
         self, job_id: str, *, from_: Moment | None = None, keep: bool = False
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Compare what a job's destination has with the rows that the job delivered.
+        """Compare the rows at a job's destination with the rows that the job delivered.
 
-        Yields pairs of `progress`, `finding` or `result` and a mapping, as the check goes on; the last result is that
-        of the job. Rows dated before `from_` may be gone; with `keep`, later checks use this date, too.
+        Yields pairs while the check runs: the first element is `progress`, `finding` or `result`, the second is a
+        mapping. The last result is that of the job itself. Rows dated before `from_` may be missing at the destination.
+        With `keep`, later checks use this date, too.
 
         Raises ServiceError if the service is not svcctl's own, UsageError for a destination that cannot be verified,
         and Unavailable if the check does not finish.
@@ -658,7 +676,7 @@ class DomainOperations:
         return self._of._open.domains()
 
     def get(self, name: str) -> Domain:
-        """A domain by its full name. Raises NotFound if there is none."""
+        """A domain by its full name. Raises NotFound if there is no such domain."""
         return self._of._open.domain(name)
 
     def create(self, name: str, plan: str, *, time: float | None = None, volume: float | None = None) -> Domain:
@@ -682,7 +700,8 @@ class RoleOperations:
     """Operations on the roles of domains: `client.roles`.
 
     `policies` and `applications` are names, or `*` for all; `resource_ids` maps labels to lists of numbers. An argument
-    that is None is not sent: a new role then gets everything that is available, and an update keeps the field.
+    that is None is not sent. A new role without policies, applications and resource IDs may use everything; an update
+    keeps a field that is not sent.
     """
 
     def __init__(self, client: ServiceClient) -> None:
@@ -693,7 +712,7 @@ class RoleOperations:
         return self._of._open.roles(domain)
 
     def get(self, domain: str, name: str) -> Role:
-        """A role by its name. Raises NotFound if there is none."""
+        """A role by its name. Raises NotFound if there is no such role."""
         return self._of._open.role(domain, name)
 
     def create(
@@ -725,7 +744,10 @@ class RoleOperations:
         finder_name: str | None = None,
         default_application_name: str | None = None,
     ) -> Role:
-        """Change the given fields of a role; an empty `default_application_name` removes the default."""
+        """Change the fields of a role that are not None.
+
+        An empty `default_application_name` removes the default application.
+        """
         fields = (description, policies, applications, resource_ids, finder_name, default_application_name)
         return self._of._open.update_role(domain, name, _role(new_name, *fields))
 

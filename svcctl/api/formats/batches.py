@@ -1,4 +1,4 @@
-"""Rows in the batches in which they arrive, so that rows that arrive together are formatted and written together."""
+"""Rows in batches: rows that arrive together are formatted and written together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Batches(Iterator[R]):
 
 
 def batches_of(rows: Iterable[R]) -> Iterator[Sequence[R]]:
-    """The rows in batches. An iterator that is no Batches gives batches of one row."""
+    """Return the rows in batches. If `rows` is not a Batches, each batch has one row."""
     if isinstance(rows, Batches):
         return rows.batches
     return filter(None, [rows]) if isinstance(rows, Sequence) else ([row] for row in rows)

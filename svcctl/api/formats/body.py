@@ -1,12 +1,12 @@
 """Read the body of an answer: decompress it, limit its size in memory, and check that it ended properly.
 
 svcctl asks for no compression, but some proxies compress nevertheless. gzip and deflate mark their own end, so a
-missing part is noticed in every framing. They are decompressed in small pieces, so that a small block cannot fill the
-memory. Any other compression is refused: its bytes would be taken for data.
+missing part is noticed in every framing. Bodies are decompressed in small pieces, so that a small block cannot fill the
+memory. Any other compression is refused, because its bytes would be taken for data.
 
-A body that cannot be read to its end raises a RequestError: a DecodingError if its compression is damaged. A
-body without a length or chunks ends with its connection. If the connection did not end properly, an UnprovenEnd follows
-the last byte; TLS ends properly with close_notify only (RFC 9112, section 8).
+Reading raises a RequestError if a body cannot be read to its end: a DecodingError if its compression is damaged. A body
+without a length or chunks ends when its connection ends. If the connection did not end properly, UnprovenEnd is raised
+after the last byte. TLS ends properly only with close_notify (RFC 9112, section 8).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 BROKEN = "the result is incomplete: the connection broke in the middle"
 MAX_WHOLE = 64 * 1000 * 1000
-"""The most bytes of an answer that is read into memory as a whole. Streams of rows have no limit."""
+"""The maximum size, in bytes, of an answer that is read into memory as a whole. Streams of rows have no limit."""
 
 
 def pieces(response: Response) -> Iterator[bytes]:
-    """The decompressed body, in pieces as they arrive. Unavailable for a compression that svcctl does not read."""
+    """Yield the decompressed body, in pieces as they arrive. Unavailable for a compression that svcctl cannot read."""
     body = _received(response)
     codings = compressions(response.headers.get("content-encoding", ""))
     if not codings or _has_no_body(response):
@@ -47,7 +47,7 @@ def pieces(response: Response) -> Iterator[bytes]:
 
 
 def is_json(body: bytes) -> bool:
-    """Whether a body is a complete JSON object or array, which marks its own end; a number does not."""
+    """Whether a body is a complete JSON object or array. These mark their own end; a number does not."""
     try:
         return isinstance(json.loads(body), (dict, list))
     except (ValueError, RecursionError):
@@ -57,7 +57,8 @@ def is_json(body: bytes) -> bool:
 def whole(response: Response, most: int = MAX_WHOLE, *, marks_end: Callable[[bytes], bool] = is_json) -> bytes:
     """Read the whole body and close the answer. Unavailable when it has more than `most` bytes.
 
-    After an UnprovenEnd the body counts as complete if it `marks_end`, or if the request `accepts` the error.
+    After an UnprovenEnd, the body counts as complete if `marks_end(body)` is true, or if the request `accepts` the
+    error.
     """
     body = bytearray()
     cause = None
@@ -80,7 +81,7 @@ def whole(response: Response, most: int = MAX_WHOLE, *, marks_end: Callable[[byt
 def read_into(body: bytearray, response: Response, size: int) -> None:
     """Read at most `size` bytes of an answer into `body`, and close the answer.
 
-    After an error, `body` has the bytes that arrived before it.
+    After an error, `body` has the bytes that arrived before the error.
     """
     try:
         for piece in pieces(response):
@@ -92,7 +93,10 @@ def read_into(body: bytearray, response: Response, size: int) -> None:
 
 
 def _received(response: Response) -> Iterator[bytes]:
-    """The bytes of an answer's body as they arrive, still compressed. Raises UnprovenEnd if the end is not proven."""
+    """Yield the bytes of an answer's body as they arrive, still compressed.
+
+    Raises UnprovenEnd if the end is not proven.
+    """
     try:
         yield from response.blocks
     except ReadError as error:
@@ -113,7 +117,7 @@ def _unproven(error: Exception) -> UnprovenEnd:
 
 
 def length_of(response: Response) -> int | None:
-    """Bytes of the body, if the head of the answer states them and it is not compressed."""
+    """Return the number of bytes of the body; None if the head does not state it, or the body is compressed."""
     length = response.headers.get("content-length", "")
     return (
         int(length) if length.isdecimal() and not compressions(response.headers.get("content-encoding", "")) else None
@@ -121,13 +125,13 @@ def length_of(response: Response) -> int | None:
 
 
 def _has_no_body(response: Response) -> bool:
-    """Whether the answer has no body, so that its content-encoding means nothing."""
+    """Whether the answer has no body. Its header content-encoding then means nothing."""
     head = response.request.method == "HEAD" or response.status_code in (204, 304)
     return head or response.headers.get("content-length") == "0"
 
 
 def _explained(body: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """A decompressed body, with DecodingError if its compression is damaged; `name` is the compression."""
+    """Yield a decompressed body. Raises DecodingError if the compression, called `name`, is damaged."""
     try:
         yield from body
     except DamagedCompression as error:

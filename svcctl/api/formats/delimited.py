@@ -1,19 +1,22 @@
 """Readers of csv and tsv: a header, then rows that end with a newline outside quotes and have as many cells.
 
 Every row is checked, in one pass over a block. The block is reduced to its marks: quotes, separators and newlines. Most
-rows have the same marks. So a block is right if its marks are those of one row repeated, which takes one comparison. If
-those marks include quotes, no row of the block is padding. The marks of any other block are reduced to its skeleton,
-the marks outside quotes. Removing a pair of neighbouring quotes does not change which other characters are inside
-quotes (the number of quotes before them changes by two), so `replace` does nearly all of the work.
+rows have the same marks. So a single comparison shows that a block is right: its marks are the marks of one row,
+repeated. If these marks include quotes, no row of the block is padding. The marks of any other block are reduced to the
+skeleton of the block: the marks outside quotes. `replace` does nearly all of this work by removing pairs of
+neighbouring quotes. That does not change which other characters are inside quotes, because the number of quotes before
+them changes by two.
 
 An empty row, or a row of separators only, is keep-alive padding and is dropped. A row in which every cell is null looks
-the same and is dropped too: the format does not distinguish them.
+like padding and is dropped, too: the format does not distinguish the two.
 
-Rows end in LF or in CRLF, like the header. With LF, a CR is part of the last cell; padding may end in either.
+Rows end in LF or in CRLF, like the header. If rows end in LF, a CR before it is part of the last cell. Padding may end
+in LF or CRLF.
 
-The last row is an error if it has the shape `<name>.error,<integer>,…` and another number of cells than the header. If
-the header has three cells, like such an error, the row is an error if its third cell is not a number: a false alarm is
-better than an error that is taken for data. Only a row of that shape is held back until the next one arrives.
+The last row is an error if it has the shape `<name>.error,<integer>,…`, and its number of cells differs from the
+header's. If the header has three cells, like such an error, the row is an error if its third cell is not a number: a
+false alarm is better than an error that is taken for data. A row of that shape is held back until the next row arrives;
+all other rows are delivered at once.
 
 In an exact answer a row is an error only if it begins with `svc.api.error` without quotes: data would be in quotes.
 """
@@ -51,7 +54,7 @@ class DelimitedDialect:
         self._separator = separator.decode()
 
     def raw(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-        """The checked bytes without padding, in blocks of whole rows. The first block is the header alone."""
+        """Yield the checked bytes without padding, in blocks of whole rows. The first block is the header alone."""
         shape = usual = pending = b""
         for block, marks, whole in self._whole_rows(chunks, delivered):
             if not shape:
@@ -87,7 +90,7 @@ class DelimitedDialect:
             raise delivered.incomplete("it has no header")
 
     def rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
-        """The rows as tuples of texts. An empty cell is the empty string, although it may mean null."""
+        """Yield the rows as tuples of texts. An empty cell becomes an empty text, although it may mean null."""
         blocks = self.raw(chunks, delivered)
         crlf = _ends_in_crlf(next(blocks))
         yield []
@@ -96,13 +99,15 @@ class DelimitedDialect:
 
     @staticmethod
     def first_rows(block: bytes, count: int) -> bytes:
-        """The first rows of a block without its header."""
+        """Return the first rows of a block that has no header."""
         return b"".join(row[0] for row in islice(_ROW.finditer(block), count))
 
     def _whole_rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[tuple[bytes, bytes, bool]]:
-        """The body in blocks of whole rows: each with its marks, and whether its last row ended with a newline.
+        """Yield the body in blocks of whole rows.
 
-        Only the last block may lack that newline, if its last row may be an error.
+        With each block come its marks, and whether its last row ended with a newline.
+
+        Only the last block may end without a newline, if its last row may be an error.
         """
         pending: list[bytes] = []
         pending_marks: list[bytes] = []
@@ -131,21 +136,27 @@ class DelimitedDialect:
             raise delivered.cut()
 
     def _header(self, block: bytes) -> tuple[bytes, bytes]:
-        """The first row of a block that is not padding, and the rest of the block."""
+        """Split a block after its first row that is not padding. Returns that row and the rest of the block."""
         for row in _ROW.finditer(block):
             if row[0].strip(self._padding):
                 return row[0], block[row.end() :]
         return b"", b""
 
     def _usual(self, marks: bytes, shape: bytes) -> bytes:
-        """The marks of a block's last row, to compare others with; empty unless it has the cells of the header."""
+        """Return the marks of a block's last row, for comparison with other rows.
+
+        They are empty unless the row has as many cells as the header.
+        """
         row = marks[marks.rfind(b"\n", 0, -1) + 1 :]
         return row if self._skeleton(row) == shape else b""
 
     def _check(
         self, block: bytes, marks: bytes, shape: bytes, usual: bytes, *, exact: bool
     ) -> tuple[bytes, int, bytes, bytes]:
-        """Check the rows of a block: the right rows, their number, the row to hold back, and the first wrong row."""
+        """Check the rows of a block.
+
+        Returns the right rows, their number, the row to hold back, and the first wrong row.
+        """
         if usual and marks == usual * (len(marks) // len(usual)):
             count, right_shape, quoted = len(marks) // len(usual), True, b'"' in usual
         else:
@@ -166,11 +177,11 @@ class DelimitedDialect:
         return b"".join(good), len(good), b"", wrong[0] if wrong else b""
 
     def _marks(self, block: bytes) -> bytes:
-        """The quotes, separators and newlines of a block, in order."""
+        """Return the quotes, separators and newlines of a block, in order."""
         return block.translate(None, self._noise)
 
     def _skeleton(self, marks: bytes) -> bytes:
-        """The separators and newlines outside quotes."""
+        """Return the separators and newlines outside quotes."""
         if b'"' in marks:
             marks = marks.replace(b'""', b"")
             if b'"' in marks:
@@ -193,7 +204,7 @@ class DelimitedDialect:
         if text.count("\r") == (text.count("\r\n") if crlf else 0):  # the csv module would end a row at any other CR
             try:
                 return [tuple(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=self._separator)]
-            except csv.Error:  # a cell is longer than the module's limit, which counts for the whole process
+            except csv.Error:  # a cell is longer than the limit of the csv module, which is global to the process
                 pass
         rows: list[tuple[str, ...]] = []
         row: list[str] = []
@@ -208,7 +219,7 @@ class DelimitedDialect:
 
 
 def _has_row(block: bytes, row: bytes) -> bool:
-    return block.startswith(row) or block.rfind(b"\n" + row) >= 0  # Python searches faster from the end
+    return block.startswith(row) or block.rfind(b"\n" + row) >= 0  # Python's rfind is faster than its find
 
 
 def _ends_in_crlf(header: bytes) -> bool:
@@ -216,7 +227,10 @@ def _ends_in_crlf(header: bytes) -> bool:
 
 
 def _last_row_end(chunk: bytes, inside: bool) -> int:
-    """The end of the last whole row in a chunk, 0 without one; `inside` says that the chunk ends within quotes."""
+    """Return the index after the last whole row in a chunk; 0 if there is none.
+
+    `inside` says that the chunk ends inside quotes.
+    """
     end = len(chunk)
     while (newline := chunk.rfind(b"\n", 0, end)) >= 0:
         inside ^= bool(chunk.count(b'"', newline, end) & 1)

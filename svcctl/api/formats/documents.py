@@ -1,12 +1,12 @@
-"""Readers of json, json/compact and msgpack: an envelope with the rows in its `object`, read from front to back.
+"""Readers of json, json/compact and msgpack, whose rows are in the `object` of an envelope.
 
-The three formats have one structure in two encodings, so one function reads them: the envelope member by member, and
-its rows one by one. A Reader decodes one encoding, and takes pieces of the body as it needs them. Every value is
-decoded, so every row is known to be complete. An envelope counts as a success only when it was read to its end, because
-an error may follow the rows.
+The body is read from front to back. The three formats have one structure in two encodings. So one function reads all of
+them: the envelope member by member, and its rows one by one. A Reader decodes one encoding, and takes pieces of the
+body as it needs them. Every value is decoded, so every row is known to be complete. An envelope counts as a success
+only after it was read to its end, because an error may follow the rows.
 
 `object` is an array of records, or an object with `m` or `metadata` (the columns) and `d` (the rows as arrays). The
-answer itself shows which of the two it is, not the mode of the request.
+answer itself decides between the two, not the mode of the request.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ class DocumentReader(Protocol):
     """Decodes a body in one encoding, from front to back. Every method may wait for more bytes."""
 
     def kind(self) -> Kind:
-        """The kind of the next value; `end` at the end of the body, in an encoding that shows it."""
+        """Return the kind of the next value. At the end of the body it is `end`, if the encoding shows the end."""
         ...
 
     def members(self) -> Iterator[str]:
-        """The keys of a map; the caller reads the value of each before it takes the next key."""
+        """Yield the keys of a map. The caller must read the value of a key before taking the next key."""
         ...
 
     def elements(self) -> Iterator[list[Any]]:
-        """The elements of an array, in batches of the elements that have arrived."""
+        """Yield the elements of an array, in batches of the elements that have arrived."""
         ...
 
     def value(self) -> Any: ...
 
     def taken(self) -> int:
-        """The number of characters or bytes that were read since the last `take`."""
+        """Return the number of characters or bytes that were read since the last `take`."""
         ...
 
     def drained(self) -> bool:
-        """Whether everything that has arrived is read, so that reading on may have to wait for the service."""
+        """Whether everything that has arrived has been read, so that the next read may have to wait for the service."""
         ...
 
     def take(self) -> bytes:
-        """The bytes of the body that were read since the last `take`, without padding."""
+        """Return the bytes of the body that were read since the last `take`, without padding."""
         ...
 
     def end(self) -> None:
@@ -65,7 +65,10 @@ class DocumentReader(Protocol):
 
 
 def raw(source: Source) -> Callable[[Iterable[bytes], Delivered], Iterator[bytes]]:
-    """A function that yields the service's bytes; those after the last row only if the envelope states success."""
+    """Return a function that yields the service's bytes.
+
+    Bytes after the last row follow only if the envelope states success.
+    """
 
     def read(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
         return (data for data, _ in _walk(source(iter(chunks), delivered), delivered) if data)
@@ -74,7 +77,10 @@ def raw(source: Source) -> Callable[[Iterable[bytes], Delivered], Iterator[bytes
 
 
 def rows(source: Source) -> Callable[[Iterable[bytes], Delivered], Iterator[list[tuple[Any, ...]]]]:
-    """A function that yields the rows; the columns are in `m` or `metadata`, or are the fields of the first record."""
+    """Return a function that yields the rows.
+
+    The columns are those in `m` or `metadata`, or else the fields of the first record.
+    """
 
     def read(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
         for _, values in _walk(source(iter(chunks), delivered), delivered):
@@ -117,7 +123,7 @@ def _walk(reader: DocumentReader, delivered: Delivered) -> Iterator[Batch]:
 def _compact(
     reader: DocumentReader, delivered: Delivered, envelope: dict[str, Any]
 ) -> Generator[Batch, None, tuple[bool, dict[str, Any]]]:
-    """Read an object with `m` and `d`, and yield its rows; an error may follow the rows inside or outside it.
+    """Read an object with `m` and `d`, and yield its rows. An error may follow the rows, inside or outside the object.
 
     Returns whether the object has a member for rows, even an empty one, and its other members.
     """
@@ -148,7 +154,7 @@ def _compact(
 def _rows(reader: DocumentReader, delivered: Delivered, expected: type) -> Generator[Batch, None, list[Any]]:
     """Read an array, and yield its rows, which are of the expected type, in batches.
 
-    Returns the elements of other types: an error lists its causes in the same array.
+    Returns the elements of other types, because an error lists its causes in the array.
     """
     batch: list[Any] = []
     strays: list[Any] = []
@@ -162,7 +168,7 @@ def _rows(reader: DocumentReader, delivered: Delivered, expected: type) -> Gener
                 elif isinstance(value, list) and delivered.columns is not None and len(value) != len(delivered.columns):
                     number = (delivered.rows or 0) + len(batch) + 1
                     width = len(delivered.columns)
-                    batch = []  # its bytes cannot be separated from those of the wrong row
+                    batch = []  # the bytes of its rows cannot be separated from those of the wrong row
                     raise delivered.incomplete(f"row {number} has {len(value)} values for {width} columns")
                 else:
                     batch.append(value)
@@ -182,23 +188,26 @@ def _rows(reader: DocumentReader, delivered: Delivered, expected: type) -> Gener
 
 
 _MOST_STRAYS = 1000
-"""The most elements of an array of rows that are not rows: they are causes of an error, which are few."""
+"""The maximum number of elements of an array of rows that are not rows.
+
+Such elements are causes of an error, which are few.
+"""
 _SPACE = re.compile(r"[ \t\n\r]*")
 _GAPS = ("", " ", "\n", "\r\n")
 """The white space between values that is not padding."""
 _BRACKETS: Mapping[str, Kind] = {"{": "map", "[": "array"}
-# A parser error within so many characters of the end of the text may mean that the rest has not arrived yet. No JSON
-# word that Python reads, and no pair of escapes, is longer.
+# A parser error this close to the end of the text, in characters, may mean that the rest has not arrived yet: no JSON
+# word that Python reads is longer than this, and no pair of escapes.
 _UNFINISHED_CHARS = 16
 _MIN_ARRAY_CHARS = 1024
-"""The fewest characters for which it is worth trying to parse elements together."""
+"""The minimum length of text, in characters, for which it pays to parse elements together."""
 
 
 class JsonReader:
     """Decodes JSON text, and drops padding.
 
-    White space around rows and members is padding, unless it is one blank or line break. Padding becomes a line break
-    if it has one, else nothing. White space inside a row is passed on unchanged.
+    White space around rows and members is padding, unless it is a single blank or line break. Padding that has a line
+    break becomes one line break; other padding is removed. White space inside a row is passed on unchanged.
     """
 
     def __init__(self, chunks: Iterator[bytes], delivered: Delivered) -> None:
@@ -230,10 +239,10 @@ class JsonReader:
             yield self._many() or [self.value()]
 
     def _many(self) -> list[Any]:
-        """The complete elements that have arrived, parsed together; none when they must be read one by one.
+        """Return the complete elements that have arrived, parsed together; none if elements must be read one by one.
 
-        The text up to the last bracket before a comma is parsed as an array. That succeeds only when the bracket ends
-        an element: a bracket in a string or an inner value would leave that string or value open.
+        The text up to the last bracket before a comma is parsed as an array. This succeeds only if the bracket ends an
+        element. A bracket in a string or in an inner value would leave that string or value open.
         """
         if self._tried or self._peek() not in _BRACKETS:
             return []
@@ -246,11 +255,11 @@ class JsonReader:
             values, parsed = self._parse(f"[{without_bytes(text)}]")
         except (ValueError, RecursionError):
             return []
-        if parsed < len(text) + 2:  # the array itself ended before that bracket
+        if parsed < len(text) + 2:  # the array ended before the bracket that was found
             return []
         last, first = text[-1], text[0]
         if sum(text.count(f"{last},{gap}{first}") for gap in _GAPS) != len(values) - 1:
-            return []  # some are padded, or contain these characters: read one by one to distinguish padding from data
+            return []  # padding in or between elements: reading one by one distinguishes it from data
         self._at = end
         return list(values)
 
@@ -311,7 +320,7 @@ class JsonReader:
                 self._wrong()
 
     def _peek(self) -> str:
-        """The next character that is not white space, after removing the padding before it; empty at the end."""
+        """Remove padding, and return the next character that is not white space; empty at the end of the body."""
         while True:
             end = _space_end(self._text, self._at)
             if end == len(self._text) and self._fill(keep_space=True):
@@ -323,7 +332,10 @@ class JsonReader:
             return self._text[end : end + 1]
 
     def _more(self, size: int) -> None:
-        """Read more text for a value, after `size` characters of it. IncompleteResult at the end, or beyond MAX_ROW."""
+        """Read more text for a value of which `size` characters have arrived.
+
+        IncompleteResult at the end of the body, and for more than MAX_ROW bytes.
+        """
         if size > MAX_ROW:
             raise self._delivered.too_long()
         if size > BLOCK_BYTES:
@@ -361,7 +373,7 @@ class JsonReader:
 
 
 def _without_padding(space: str) -> str:
-    """The part of white space that is passed on, without padding."""
+    """Return white space without its padding."""
     return space if space in _GAPS else "\n" if "\n" in space else ""
 
 
@@ -371,7 +383,10 @@ def _space_end(text: str, at: int) -> int:
 
 
 class MsgpackReader:
-    """Decodes MessagePack. The unpacker reads the body through `read`, which keeps the bytes until they are taken."""
+    """Decodes MessagePack.
+
+    The unpacker reads the body through `read`, which keeps the bytes until `take` returns them.
+    """
 
     def __init__(self, chunks: Iterator[bytes], delivered: Delivered) -> None:
         self._chunks = chunks
@@ -392,7 +407,7 @@ class MsgpackReader:
         )
 
     def read(self, size: int) -> bytes:
-        """At most `size` bytes for the unpacker, none at the end of the body."""
+        """Return at most `size` bytes for the unpacker; none at the end of the body."""
         piece = self._next()[:size]
         self._ahead = self._ahead[len(piece) :]
         self._kept += piece

@@ -1,10 +1,11 @@
 """Readers of json/simple and json/simple/compact: one JSON value per line, each ended by a newline, LF or CRLF.
 
 The result ends when the connection closes, so a broken connection looks like an end. Only the newline after the last
-row distinguishes them. Every line is checked to begin and end like a row, with two counts per block: of newlines, and
-of newlines between the end of one row and the beginning of the next. A longer beginning is counted faster, so the
-beginning with the first key of the last row is tried first. The reader parses the first line, the last row of every
-block, and all rows of a block with padding, an error or another spelling; `rows` parses all rows.
+row distinguishes the two. The reader checks that every line begins and ends like a row. For this it counts twice per
+block: the newlines, and the newlines that stand between the end of one row and the beginning of the next. A longer
+beginning is counted faster, so the beginning of the last row, up to its first key, is tried first. The reader parses
+the first line, the last row of every block, and all rows of a block that has padding, an error or another spelling.
+`rows` parses all rows.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ T = TypeVar("T")
 
 _UNREADABLE = object()
 AT_ONCE = 64 * 1024
-"""The most bytes of lines that are parsed together, because their values take ten times as much memory."""
+"""The maximum number of bytes of lines that are parsed together, because the values take ten times as much memory."""
 _LONG_KEY = 64
 _MEMBERS = {"d", *METADATA}
-"""The members of lines with metadata or with values."""
+"""The members of lines that have metadata or values."""
 _SHOWN = 40
-"""The most characters of a line that an error shows."""
+"""The maximum number of characters of a line that an error shows."""
 
 
 class LineFormat(NamedTuple):
@@ -40,7 +41,7 @@ class LineFormat(NamedTuple):
     metadata: bool
 
     def raw(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-        """The checked lines without padding, in blocks of whole lines."""
+        """Yield the checked lines without padding, in blocks of whole lines."""
         first = True
         pending = b""
         for block in _whole_lines(chunks, delivered, self.metadata):
@@ -55,7 +56,7 @@ class LineFormat(NamedTuple):
                     delivered.columns = _columns(value, delivered)
                     yield line
                 elif not delivered.exact and is_error_line(value) and not rows.strip():
-                    pending = line  # an error if nothing follows it, else a row
+                    pending = line  # the line is an error if no line follows, otherwise a row
                     continue
                 else:
                     rows = line + rows
@@ -74,7 +75,7 @@ class LineFormat(NamedTuple):
             raise delivered.malformed("it is empty")
 
     def rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
-        """The rows in the order of the columns, which are those of `m` or of the first row."""
+        """Yield the rows. Their values are in the order of the columns, which `m` or the first row names."""
         blocks = self.raw(chunks, delivered)
         if self.metadata:
             next(blocks, None)
@@ -84,10 +85,10 @@ class LineFormat(NamedTuple):
     def packed(
         self, chunks: Iterable[bytes], delivered: Delivered, pack: Callable[[bytes], T | None], size: Callable[[], int]
     ) -> Iterator[T | list[tuple[Any, ...]]]:
-        """The rows of a format with metadata, in blocks: the result of `pack`, or decoded rows where it returns None.
+        """Yield the rows of a format with metadata in blocks: the result of `pack`, or decoded rows if that is None.
 
-        `pack` gets the lines of a block. `size` returns the fewest bytes of a block, unless the answer ends; it may
-        change. The columns are known when either is called.
+        `pack` gets the lines of a block. `size` returns the minimum size of a block in bytes, which may change; only
+        the last block may be smaller. The columns are known when `pack` or `size` is called.
         """
         blocks = self.raw(chunks, delivered)
         next(blocks, None)
@@ -104,7 +105,7 @@ class LineFormat(NamedTuple):
                 counted += len(rows)
 
     def values(self, lines: bytes) -> bytes | None:
-        """The lines without the beginning and end that all rows have; None if a line may begin or end differently."""
+        """Remove the beginning and end that all rows share from lines; None if a line may begin or end differently."""
         end = self.end + (b"\r\n" if lines.endswith(b"\r\n") else b"\n")
         if not (lines.startswith(self.begin) and lines.endswith(end)):
             return None
@@ -112,7 +113,7 @@ class LineFormat(NamedTuple):
         return None if self.begin in values or b'],"' in values else values
 
     def _decoded(self, blocks: Iterable[bytes], delivered: Delivered, counted: int) -> Iterator[list[tuple[Any, ...]]]:
-        """The decoded rows of blocks; `counted` is the number of rows before them."""
+        """Yield the decoded rows of blocks; `counted` is the number of rows before these blocks."""
         for lines in _pieces(blocks):
             if (rows := self._arrays(lines, delivered)) is not None:
                 counted += len(rows)
@@ -132,11 +133,11 @@ class LineFormat(NamedTuple):
 
     @staticmethod
     def first_rows(block: bytes, count: int) -> bytes:
-        """The first rows of a block, each a line."""
+        """Return the first rows of a block. Each row is a line."""
         return b"".join(line + b"\n" for line in block.split(b"\n", count)[:count])
 
     def _arrays(self, lines: bytes, delivered: Delivered) -> list[tuple[Any, ...]] | None:
-        """The rows of lines, parsed as one array after removing the beginning and end that all rows have.
+        """Parse lines as one array, after removing the beginning and end that all rows share, and return the rows.
 
         None if any line begins or ends differently.
         """
@@ -151,8 +152,8 @@ class LineFormat(NamedTuple):
 
     def _count_if_plain(self, rows: bytes) -> int:
         """The number of rows in a block if all its lines begin and end like a row, otherwise 0."""
-        # Removing the newlines counts them four times as fast as `count` does: Python searches for the next one as the
-        # C library does, and counts byte by byte.
+        # Removing the newlines is four times as fast as counting them with `count`: Python searches with the C library,
+        # but counts byte by byte.
         count = len(rows) - len(rows.replace(b"\n", b""))
         end = self.end + (b"\r\n" if rows.endswith(b"\r\n") else b"\n")
         if not (rows.startswith(self.begin) and rows.endswith(end)):
@@ -166,7 +167,7 @@ class LineFormat(NamedTuple):
         return self.is_row(_parse(rows[rows.rfind(b"\n", 0, -1) + 1 :]), delivered)
 
     def _first_value(self, line: bytes, others: bytes, delivered: Delivered) -> Any:
-        """The first line of an answer, parsed. Raises the error that it states if it cannot be a row or metadata."""
+        """Parse the first line of an answer. If it is neither a row nor metadata, raise the error that it states."""
         value = _parse(line)
         if value is _UNREADABLE and not delivered.exact and is_error_line(_parse(line + others)):
             value = _parse(line + others)  # an error body spread over lines
@@ -178,7 +179,10 @@ class LineFormat(NamedTuple):
         return value
 
     def _one_by_one(self, block: bytes, delivered: Delivered) -> Iterator[bytes]:
-        """The rows of a block, each parsed and without padding, up to an error or a line that is not a row."""
+        """Parse the rows of a block one by one, and yield them without padding.
+
+        An error, or a line that is not a row, ends the block.
+        """
         good: list[bytes] = []
         failure: IncompleteResult | None = None
         for line in block.split(b"\n")[:-1]:
@@ -206,7 +210,7 @@ class LineFormat(NamedTuple):
 
 
 def _gathered(blocks: Iterable[bytes], size: Callable[[], int]) -> Iterator[bytes]:
-    """The lines in larger blocks, of at least `size()` bytes except for the last one."""
+    """Join blocks of lines into larger blocks of at least `size()` bytes. Only the last block may be smaller."""
     gathered: list[bytes] = []
     count = 0
     for block in blocks:
@@ -220,7 +224,7 @@ def _gathered(blocks: Iterable[bytes], size: Callable[[], int]) -> Iterator[byte
 
 
 def _pieces(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines in smaller blocks, of about AT_ONCE bytes, so that their values take little memory."""
+    """Split blocks of lines into blocks of at most AT_ONCE bytes, or of one line, to keep the use of memory low."""
     for block in blocks:
         start = 0
         while start < len(block):
@@ -230,7 +234,7 @@ def _pieces(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def rows_of(records: list[dict[str, Any]], delivered: Delivered) -> list[tuple[Any, ...]]:
-    """Records as tuples in the order of the columns, which the first record of the result names."""
+    """Convert records to tuples in the order of the columns, which the first record of the result names."""
     if delivered.columns is None and records:
         delivered.columns = tuple(ResultColumn(name) for name in records[0])
     names = [column.name for column in delivered.columns or ()]
@@ -250,7 +254,7 @@ def rows_of(records: list[dict[str, Any]], delivered: Delivered) -> list[tuple[A
 
 
 def _whole_lines(chunks: Iterable[bytes], delivered: Delivered, metadata: bool) -> Iterator[bytes]:
-    """The body in blocks that end with a newline. Raises an error for a last line without a newline."""
+    """Yield the body in blocks that end with a newline. Raises an error if the last line has no newline."""
     pending: list[bytes | memoryview] = []
     size = names = 0
     for chunk in chunks:
@@ -288,12 +292,12 @@ def _check_first(value: Any, line: bytes, delivered: Delivered, metadata: bool) 
 
 
 def _is_in_stream(value: Any) -> bool:
-    """Whether an error has a form that ends a stream: `["error", …]` or a member `e`."""
+    """Whether an error has one of the two forms that end a stream: `["error", …]`, or an object with a member `e`."""
     return isinstance(value, list) or (isinstance(value, dict) and "e" in value)
 
 
 def _is_late(value: Any, delivered: Delivered) -> bool:
-    """Whether a line reports late events, if the request asked for that; `delivered.late` is then called."""
+    """Whether a line reports late events, if the request asked for such reports. If so, `delivered.late` is called."""
     members = value if isinstance(value, dict) else {}
     count, lag = members.get("late"), members.get("lag")
     if delivered.late is None or not isinstance(count, int) or not isinstance(lag, int | float):
@@ -312,7 +316,7 @@ def _columns(value: Any, delivered: Delivered) -> tuple[ResultColumn, ...]:
 
 
 def _first_line(block: bytes) -> tuple[bytes, bytes]:
-    """The first line of a block that is not padding, stripped, and the rest of the block."""
+    """Return the first line of a block that is not padding, stripped, and the rest of the block."""
     start = 0
     while end := block.find(b"\n", start) + 1:
         if (line := block[start : end - 1].strip(b" ")) not in (b"", b"\r"):

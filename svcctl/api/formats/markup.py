@@ -1,7 +1,7 @@
-"""Readers of xml and xls, which the client passes on unparsed after it has checked that they are complete.
+"""Readers of xml and xls. The client does not parse these formats; it only checks that an answer is complete.
 
-Both formats mark their own end, and their last bytes are held back until it is found. An xml answer ends with the
-closing tag of its root and white space. A spreadsheet is a zip file, which ends with a special record.
+Both formats mark their own end, and the last bytes of an answer are held back until the end is found. An xml answer
+ends with the closing tag of its root and white space. A spreadsheet is a zip file, which ends with a special record.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _SECTOR = 512
 
 
 def xml(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-    """The xml document without padding after it; white space inside it stays. The rows are not counted."""
+    """Yield the xml document without the padding after it. White space inside the document stays.
+
+    The rows are not counted.
+    """
     delivered.rows = None
     head = tail = b""
     for chunk in chunks:
@@ -49,9 +52,9 @@ def xml(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
 
 
 def xls(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-    """The spreadsheet unchanged; its rows are not counted.
+    """Yield the spreadsheet unchanged. Its rows are not counted.
 
-    The older binary format does not mark its end: it is only checked that the size is a multiple of a sector.
+    The older binary format does not mark its end; the only check is that its size is a multiple of a sector.
     """
     delivered.rows = None
     head = tail = b""
@@ -84,7 +87,7 @@ def _without_prologue(head: bytes) -> bytes:
 
 
 def _refusal(markup: bytes, tag: bytes) -> Refusal:
-    """The error that an xml element `error` states; its code is in an attribute of the tag, or in the text."""
+    """Return the error that an xml element `error` states. Its code is in an attribute of the tag, or in the text."""
     text = " ".join(unescape(re.sub(_TAG, " ", markup.decode("utf-8", "replace"))).split())
     code = re.search(_CODE, tag.decode("utf-8", "replace")) or re.search(_CODE, text)
     return Refusal(text or "the service gave no message", int(code[0]) if code else None)

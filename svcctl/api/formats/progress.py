@@ -14,31 +14,31 @@ if TYPE_CHECKING:
     from svcctl.api.refusals import Refusal
 
 BLOCK_BYTES = 64 * 1024
-"""Bytes per delivered block, in formats whose readers collect bytes into blocks."""
+"""The number of bytes per delivered block, in formats whose readers collect bytes into blocks."""
 
 MAX_ROW = 64_000_000
-"""Bytes of the longest row that is accepted, since a body without an end of row would fill the memory."""
+"""The maximum number of bytes of a row. Without this limit, a body without line ends would fill the memory."""
 
 MAX_COLUMNS = 50_000
-"""The most columns of a result, since each takes some hundred bytes of memory, however short its name is."""
+"""The maximum number of columns of a result: a column takes some hundred bytes of memory even if its name is short."""
 MAX_HEADING = 8_000_000
-"""The most bytes of the names of a result's columns."""
+"""The maximum number of bytes of the names of a result's columns together."""
 NAMES_PER_COLUMN = 4
-"""Names in JSON that count as one column, which has its own name, `type` and `index`."""
+"""How many names in JSON count as one column. A column has three: its own name, `type` and `index`."""
 
 
 Late = Callable[[int, float], None]
-"""Takes the number of events that came too late for their group, and the seconds after its period that were allowed."""
+"""Called with the number of events that came too late for their group, and the delay in seconds that is allowed."""
 
 
 @dataclass(slots=True)
 class Delivered:
-    """The progress of reading one answer, and the facts about it that its reader needs.
+    """The progress of reading one answer, and the facts about the answer that its reader needs.
 
-    `rows` counts the delivered rows, and is None in a format whose rows are not counted. `columns` is None until they
-    are known. `cid` is the ID of the request. `late` is called when the service reports late events.
-    `marks_end` says that the body marks its own end, so that it does not matter how the connection ended.
-    `exact` says that the service states errors only in a form that no row has, see `svcctl.api.refusals`.
+    `rows` is the number of delivered rows, or None in a format whose rows are not counted. `columns` is None until the
+    columns are known. `cid` is the ID of the request. `late` is called when the service reports late events.
+    `marks_end` says that the body marks its own end, so that it does not matter how the connection ended. `exact` says
+    that the service states errors only in a form that no row has, see `svcctl.api.refusals`.
     """
 
     rows: int | None = 0
@@ -55,7 +55,7 @@ class Delivered:
         return IncompleteResult(f"the result is incomplete: {what}", rows=self.rows)
 
     def malformed(self, what: str) -> MalformedAnswer:
-        """The error for a complete answer that is not a result in the requested format."""
+        """Return the error for a complete answer that is not a result in the requested format."""
         return MalformedAnswer(f"the service's answer is not a result: {what}")
 
     def ended_in(self, refusal: Refusal) -> IncompleteResult:

@@ -1,8 +1,8 @@
 """The framings of an answer's body: by chunks, by its length, or by the end of the connection.
 
-A framing takes as much of the body as has arrived from a buffer, the box. Arrived bytes of a chunked body may have
-hundreds of chunks, whose contents are joined at once. Most servers send chunks of one size, so the line before a chunk
-is first compared with the previous one.
+A framing takes the part of the body that has arrived out of a buffer, the box. The arrived bytes of a chunked body may
+have hundreds of chunks; their contents are joined in one step. Most servers send chunks of one size, so the line before
+a chunk is first compared with the line before the previous chunk.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol
 from svcctl.api.wire.failures import RemoteProtocolError
 
 MAX_LINE = 4096
-"""The most bytes of the line before a chunk. Everything after the size in that line is ignored."""
+"""The maximum length, in bytes, of the line before a chunk. Everything after the size in that line is ignored."""
 CUT = "the connection closed in the middle of the answer"
 
 _CHUNK_SIZE = rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?\r\n"
@@ -28,7 +28,7 @@ class Framing(Protocol):
     ended: bool
 
     def take(self, box: bytearray, start: int, end: int) -> tuple[bytes, int]:
-        """The bytes of the body between `start` and `end` in the box, and the index at which the next call begins."""
+        """Return the bytes of the body from `start` to `end` in the box, and the index where the next call begins."""
         ...
 
     def closed(self) -> None:
@@ -66,7 +66,10 @@ class UntilClose:
 
 
 class Chunked:
-    """A body in chunks, each after a line with its size. Trailers of at most `max_trailer` bytes are dropped."""
+    """A body in chunks; a line before each chunk states its size.
+
+    Trailers of at most `max_trailer` bytes are dropped.
+    """
 
     def __init__(self, max_trailer: int) -> None:
         self._max_trailer = max_trailer
@@ -96,7 +99,7 @@ class Chunked:
             self._left = int(line[1], 16)
             self._last = self._left == 0
             step = len(border) + self._left
-            # Take this chunk and all complete chunks after it that have the same line.
+            # Take this chunk, and the complete chunks after it as long as they have the same line.
             while at + step <= end and not self._last and box.startswith(border, at + self._left):
                 pieces.append(view[at : at + self._left])
                 at += step

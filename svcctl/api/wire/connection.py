@@ -23,18 +23,21 @@ if TYPE_CHECKING:
     from svcctl.api.wire.layered_tls import LayeredTLS
 
 RECEIVED_BYTES = 256 * 1024
-"""The most bytes of an answer that are received at once."""
+"""The maximum number of bytes of an answer that are received at once."""
 LEFTOVER_BYTES = 128 * 1024
-"""Bytes before a block for the rest of the previous block; more than a head or the trailers of a body may have."""
+"""The room before a block for the rest of the previous block, in bytes: more than a head or trailers may have."""
 PARSED_BYTES = 128 * 1024
-"""Bytes that a framing gets at once; more than trailers may have, and few enough for the cache of a core."""
+"""The number of bytes that a framing gets at once: more than trailers may have, but fewer than the cache of a core."""
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _MAX_INTERIM = 100
 
 
 class Connection:
-    """A connection to one origin, for one answer at a time. After `idle` seconds without use it is not used again."""
+    """A connection to one origin, for one answer at a time.
+
+    A connection is not used again after `idle` seconds without use.
+    """
 
     def __init__(self, connected: socket.socket | LayeredTLS, idle: float = 0.0) -> None:
         self._socket = connected
@@ -53,9 +56,9 @@ class Connection:
         self._socket.close()
 
     def send(self, data: bytes, timeout: float | None, reader: int | None = None) -> None:
-        """Send a request. It is no error if the peer stops listening, because it may have answered already.
+        """Send a request. No error is raised if the peer stops reading, because it may have answered already.
 
-        Later, waiting for the answer raises ReaderClosed when nobody reads the pipe `reader` any more.
+        While the answer is awaited, ReaderClosed is raised as soon as nobody reads the pipe `reader` any more.
         """
         self._socket.settimeout(timeout)
         try:
@@ -68,7 +71,7 @@ class Connection:
         self._poll.register(self._socket, select.POLLIN)
         self._reader = reader
         if reader is not None:
-            self._poll.register(reader, 0)  # poll reports an error of the pipe without being asked
+            self._poll.register(reader, 0)  # poll always reports an error of the pipe
 
     def head(self, seconds: float | None) -> Head:
         """Read the head of the answer, within `seconds`. Interim answers are dropped, and each restarts the wait."""
@@ -81,7 +84,10 @@ class Connection:
         raise RemoteProtocolError("it answers with interim answers only")
 
     def body(self, framing: Framing, seconds: float | None, first: float | None) -> Iterator[bytes]:
-        """Read the body in blocks. The wait is at most `first` seconds for the first bytes, then `seconds` for more."""
+        """Read the body in blocks.
+
+        The wait for the first bytes is at most `first` seconds, each later wait at most `seconds`.
+        """
         wait = first
         while True:
             stop = min(self._end, self._start + PARSED_BYTES)
@@ -107,7 +113,10 @@ class Connection:
             self._start = self._end
 
     def leave(self, lasting: bool) -> bool:
-        """End an answer that was read. Returns whether the connection is still open and nothing follows the answer."""
+        """Finish with an answer that was read.
+
+        Returns whether the connection is still open and no bytes follow the answer.
+        """
         self._idle_since = time.monotonic()
         if self._reader is not None:
             self._poll.unregister(self._reader)
@@ -116,7 +125,7 @@ class Connection:
 
     @property
     def is_usable(self) -> bool:
-        """Whether another request can be sent: the connection was not idle for too long, and the peer sent nothing."""
+        """Whether another request can be sent: the connection was not idle too long, and the peer has sent no bytes."""
         return time.monotonic() - self._idle_since < self._idle and not self._poll.poll(0)
 
     def _head_bytes(self, deadline: float | None) -> bytes:
@@ -143,7 +152,7 @@ class Connection:
     def _receive(self, seconds: float | None) -> int:
         """Wait for bytes, put all that have arrived into the box after LEFTOVER_BYTES bytes, and return their number.
 
-        It is 0 at the end of the connection. An error after some bytes is raised by the next call.
+        The number is 0 at the end of the connection. An error that comes after some bytes is raised by the next call.
         """
         view = memoryview(self._box)
         end = LEFTOVER_BYTES
@@ -162,7 +171,7 @@ class Connection:
                 self._over = size == 0
                 end += size
                 if not self._secure:
-                    break  # TLS delivers record by record, a plain socket all at once
+                    break  # TLS delivers one record per read, a plain socket all bytes at once
         if end == LEFTOVER_BYTES and self._broken is not None:
             raise ReadError(str(self._broken)) from self._broken
         return end - LEFTOVER_BYTES
@@ -178,7 +187,7 @@ class Connection:
 
 
 def _waits(secure: bool) -> tuple[tuple[type[OSError], ...], tuple[type[OSError], ...]]:
-    """The errors that mean that the socket cannot be read yet, and those that mean that it cannot be written yet."""
+    """Return the errors that mean "not readable yet", and the errors that mean "not writable yet"."""
     if not secure:
         return (BlockingIOError,), ()
     from ssl import SSLWantReadError, SSLWantWriteError

@@ -14,7 +14,7 @@ from svcctl.api.wire.failures import LocalProtocolError, RemoteProtocolError
 from svcctl.api.wire.messages import Headers
 
 MAX_HEAD = 100 * 1024
-"""The most bytes of a head, and of the trailers after a body."""
+"""The maximum number of bytes of a head, and of the trailers after a body."""
 
 _TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _NAME = re.compile(_TOKEN.encode())
@@ -48,7 +48,7 @@ def check_header(name: str, value: str) -> None:
 
 
 def request_head(method: bytes, target: bytes, fields: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """The head of a request as bytes. LocalProtocolError for a part that would not stay in its line."""
+    """Return the head of a request as bytes. LocalProtocolError for a part that contains a line break."""
     if not _NAME.fullmatch(method) or not target or not _VALUE.fullmatch(target) or b" " in target:
         raise LocalProtocolError("the request line is not valid")
     lines = [b"%b %b HTTP/1.1" % (method, target)]
@@ -74,7 +74,7 @@ def read_head(data: bytes) -> Head:
 
 
 def framing(head: Head, method: str) -> Framing:
-    """The framing of the body after a head. RemoteProtocolError if the headers contradict each other."""
+    """Return the framing of the body after a head. RemoteProtocolError if the headers contradict each other."""
     coding, length = head.headers.get("transfer-encoding"), head.headers.get("content-length")
     if coding is not None and length is not None:
         raise RemoteProtocolError("its answer has both a transfer-encoding and a content-length")
@@ -92,7 +92,7 @@ def framing(head: Head, method: str) -> Framing:
 def _fields(lines: Sequence[str]) -> list[tuple[str, str]]:
     fields: list[tuple[str, str]] = []
     for line in lines:
-        if line[:1] in (" ", "\t") and fields:  # a long value may go on in the next line
+        if line[:1] in (" ", "\t") and fields:  # a long value may continue in the next line
             name, value = fields[-1]
             fields[-1] = name, f"{value} {line.strip()}"
             continue

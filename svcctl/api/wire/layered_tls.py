@@ -11,13 +11,13 @@ from functools import partial
 from typing import Any, Self, TypeVar
 
 _PIECE_BYTES = 16 * 1024
-"""The most bytes that are received from the carrier, or encrypted, at once."""
+"""The maximum number of bytes that are received from the carrier, or encrypted, at once."""
 
 T = TypeVar("T")
 
 
 class LayeredTLS:
-    """A TLS connection inside another one, the carrier, with those methods of an SSLSocket that svcctl uses.
+    """A TLS connection inside another TLS connection, the carrier. It has the methods of an SSLSocket that svcctl uses.
 
     SSLEOFError when the carrier ends without a close_notify of the inner connection.
     """
@@ -64,9 +64,11 @@ class LayeredTLS:
         self._carrier.close()
 
     def _run(self, step: Callable[[], T]) -> T:
-        """Repeat a step, sending and receiving the bytes that it needs over the carrier, until it has a result.
+        """Repeat a step until it has a result.
 
-        If the carrier does not block, its SSLWantReadError means that the caller must repeat the step later.
+        Between attempts, bytes are sent to the carrier and received from it.
+
+        If the carrier is non-blocking, it may raise SSLWantReadError; the caller must then repeat the step later.
         """
         while True:
             try:

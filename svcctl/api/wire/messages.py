@@ -11,9 +11,11 @@ if TYPE_CHECKING:
 
 
 class Headers(Mapping[str, str]):
-    """The headers of a message by name, in any case. The values of several headers with the same name are joined.
+    """The headers of a message by name, in upper or lower case.
 
-    Iteration gives names in lower case. `fields` has the headers in the form and order in which they are sent.
+    If several headers have the same name, their values are joined.
+
+    Iteration gives names in lower case. `fields` has the headers as they are sent, in their order.
     """
 
     def __init__(self, fields: Iterable[tuple[str, str]] = ()) -> None:
@@ -32,13 +34,16 @@ class Headers(Mapping[str, str]):
         return len(set(self))
 
     def update(self, others: Mapping[str, str]) -> None:
-        """Add headers, and remove those with the same names."""
+        """Set headers: replace those that have the same names, and add the others."""
         names = {name.lower() for name in others}
         self.fields = [field for field in self.fields if field[0].lower() not in names] + list(others.items())
 
 
 class Closing:
-    """The wait for the end of a connection, of at most some seconds. `seen` becomes True if it ends properly."""
+    """A wait for the end of a connection, with its limit in seconds.
+
+    `seen` becomes True if the connection ends properly.
+    """
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -51,13 +56,13 @@ def accepts_nothing(_: UnprovenEnd) -> bool:
 
 @dataclass(eq=False)
 class Request:
-    """A request to a URL, with time limits in seconds; None is no limit."""
+    """A request to a URL, with time limits in seconds; None means no limit."""
 
     method: str
     url: str
     headers: Headers
     target: bytes
-    """The path and the query of the URL, in the form in which they are sent."""
+    """The path and the query of the URL, quoted as they are sent."""
     body: bytes = b""
     timeout: float | None = None
     """The time limit for connecting, and for sending."""
@@ -68,15 +73,18 @@ class Request:
     reader: int | None = None
     """The pipe that the answer is written to. Waiting for bytes raises ReaderClosed when nobody reads the pipe."""
     closing: Closing | None = None
-    """If set, reading waits after the body for the end of the connection: ReadError or ReadTimeout if that is wrong."""
+    """If set, reading the body then waits for the end of the connection.
+
+    ReadError or ReadTimeout if the connection does not end properly.
+    """
     accepts: Callable[[UnprovenEnd], bool] = accepts_nothing
-    """Returns whether an answer counts as complete although its end is not proven."""
+    """A function that returns whether an answer counts as complete although its end is not proven."""
 
 
 class Response:
-    """An answer. Its body is read once, in blocks as they arrive; close the answer in any case.
+    """An answer. Its body can be read once, in blocks as they arrive. The answer must always be closed.
 
-    If it is closed before the end of its body, its connection is closed too.
+    If an answer is closed before the end of its body, its connection is closed too.
     """
 
     def __init__(

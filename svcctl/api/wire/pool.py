@@ -20,10 +20,10 @@ CLOSE_SECONDS = 3.0
 
 
 class Pool:
-    """Sends requests, and uses connections again that were idle for less than `idle_seconds`.
+    """Sends requests. A connection is used again if it was idle for less than `idle_seconds`.
 
-    Several threads may use it at once. After a fork, the child opens its own connections, because bytes on the parent's
-    connections are for the parent.
+    Several threads may use a pool at the same time. After a fork, the child process opens its own connections, because
+    the bytes on the parent's connections are for the parent.
     """
 
     def __init__(self, route: Route, *, idle_seconds: float = IDLE) -> None:
@@ -33,7 +33,7 @@ class Pool:
         self._begin()
 
     def _begin(self) -> None:
-        """Begin without connections, and with a new lock, which no thread of another process holds."""
+        """Begin without connections, and with a new lock that no thread of the parent process holds."""
         self._process = os.getpid()
         self._idle: defaultdict[Origin, list[Connection]] = defaultdict(list)
         self._lock = threading.Lock()
@@ -75,7 +75,7 @@ class Pool:
             self._idle.clear()
 
     def _kept(self, where: Origin, connection: Connection, blocks: Iterator[bytes], lasting: bool) -> Iterator[bytes]:
-        """The blocks of a body. After its end, the connection is kept for another request, or closed."""
+        """Yield the blocks of a body. After the body ends, the connection is kept for another request, or closed."""
         yield from blocks
         lasting = connection.leave(lasting)
         with self._lock:
@@ -101,7 +101,10 @@ def _to_the_end(blocks: Iterator[bytes], connection: Connection, closing: Closin
 
 
 class _Body:
-    """The body of an answer, in blocks as they arrive. If it is closed before its end, its connection is closed too."""
+    """The body of an answer, in blocks as they arrive.
+
+    If the body is closed before its end, its connection is closed too.
+    """
 
     def __init__(self, blocks: Iterator[bytes], connection: Connection) -> None:
         self._blocks = blocks

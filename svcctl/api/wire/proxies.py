@@ -19,9 +19,9 @@ ALL_PROXY = ("all_proxy", "ALL_PROXY")
 NO_PROXY = ("no_proxy", "NO_PROXY")
 """The variables that name a proxy, and those that list hosts to reach directly; lower case takes precedence."""
 DEFAULT_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
-"""The schemes of proxies, and their default ports."""
+"""The default ports of proxies, by scheme."""
 MAX_SOCKS_BYTES = 255
-"""The most bytes of a user name, a password or a host that SOCKS can carry."""
+"""The maximum number of bytes of a user name, a password or a host in SOCKS."""
 
 # These patterns are compiled on use, because few commands need them.
 _PLACE = r"(?P<host>\[[^\[\]]*\]|[^:\[\]]*)(?::(?P<port>[^:]*))?"
@@ -32,7 +32,10 @@ _BRACKETED = r"\[(?P<address>[^\[\]]*)\](?P<length>/[0-9]+)?(?::(?P<port>.*))?"
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy, the variable that names it, and the variable that lists exceptions; its text is its host and port."""
+    """A proxy, the variable that names it, and the variable that lists exceptions.
+
+    `str(proxy)` is its host and port.
+    """
 
     variable: str
     exceptions: str
@@ -51,7 +54,7 @@ class Proxy:
 
 
 def proxy_for(host: str, port: int, environment: Mapping[str, str]) -> Proxy | None:
-    """The proxy for a host, whose name is in ASCII; None if the host is reached directly.
+    """Return the proxy for a host, whose name is in ASCII; None if the host is reached directly.
 
     UsageError when the variable that names the proxy cannot be used. The message does not show its value, which may
     hold a password.
@@ -64,7 +67,7 @@ def proxy_for(host: str, port: int, environment: Mapping[str, str]) -> Proxy | N
 
 
 def _first(names: tuple[str, ...], environment: Mapping[str, str]) -> tuple[str, str]:
-    """The first of some environment variables that is not empty, with its value; the last one if all are empty."""
+    """Return the name and the value of the first variable that is not empty; the last variable if all are empty."""
     values = ((name, environment.get(name, "").strip()) for name in names)
     return next(((name, value) for name, value in values if value), (names[-1], ""))
 
@@ -136,7 +139,7 @@ def _is_port(text: str) -> bool:
 
 
 def _is_exception(host: str, port: int, variable: str, entries: str) -> bool:
-    """Whether an entry of NO_PROXY covers a host. UsageError if none does, and an entry cannot be read."""
+    """Whether an entry of NO_PROXY covers a host. UsageError if no entry covers it, and an entry cannot be read."""
     host = host.lower().rstrip(".")
     unreadable = None
     for number, entry in enumerate(re.split(r"[\s,]+", entries.strip(" \t,")), 1):
@@ -172,7 +175,10 @@ def _covers(entry: str, host: str, port: int) -> bool:
 
 
 def _split(entry: str) -> tuple[str, int | None]:
-    """The pattern of an entry of NO_PROXY, and its port, None without one. ValueError for an invalid port."""
+    """Split an entry of NO_PROXY into its pattern and its port; the port may be None.
+
+    ValueError for an invalid port.
+    """
     if bracketed := re.fullmatch(_BRACKETED, entry):
         pattern, port = bracketed["address"] + (bracketed["length"] or ""), bracketed["port"]
     elif entry.count(":") == 1:
@@ -187,7 +193,7 @@ def _split(entry: str) -> tuple[str, int | None]:
 
 
 def _ascii(pattern: str) -> str:
-    """A host name in ASCII, in which `*` may stand for any text. ValueError when it is not a host name."""
+    """Return a host name in ASCII; `*` in it may stand for any text. ValueError for a text that is not a host name."""
     if not re.fullmatch(_NAME, pattern.replace("*", "x").strip(".")):
         raise ValueError
     labels = (label if label.isascii() else label.encode("idna").decode() for label in pattern.rstrip(".").split("."))
@@ -205,7 +211,7 @@ def _address(text: str) -> IPAddress | None:
 
 
 def _plain(address: IPAddress) -> IPAddress:
-    """An IP address without its zone. An IPv4 address that is written as IPv6 becomes IPv4."""
+    """Return an IP address without its zone. An IPv4 address that is written as IPv6 becomes IPv4."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     return address.ipv4_mapped or ipaddress.IPv6Address(address.packed)
@@ -216,7 +222,7 @@ def _zone(address: IPAddress) -> str:
 
 
 def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
-    """A range of IP addresses. The last numbers of an IPv4 address may be missing, as in 169.254/16."""
+    """Parse a range of IP addresses. The last numbers of an IPv4 address may be missing, as in 169.254/16."""
     start, _, length = text.partition("/")
     if ":" not in start:
         start += ".0" * (3 - start.count("."))

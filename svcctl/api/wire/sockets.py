@@ -26,7 +26,7 @@ MAX_URL_CHARS = 65_536
 
 
 class Origin(NamedTuple):
-    """The scheme, host and port of URLs. A connection to an origin can be used for all of its URLs."""
+    """The scheme, host and port of a URL. A connection to an origin can be used for all URLs with this origin."""
 
     secure: bool
     host: str
@@ -40,12 +40,18 @@ class Origin(NamedTuple):
 
 
 KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 20, "TCP_KEEPCNT": 6}
-"""The seconds until a silent connection is probed, the seconds between probes, and the number of probes that may be
-lost. A dead connection is noticed after three minutes, however long an answer may take."""
+"""When a silent connection is probed, so that a dead connection is noticed after three minutes.
+
+The values are the seconds of silence before the first probe, the seconds between probes, and the number of probes that
+may be lost. They do not limit how long an answer may take.
+"""
 
 
 def origin(url: str) -> Origin:
-    """The origin of a URL. InvalidURL for other texts, UnsupportedProtocol for schemes other than http and https."""
+    """Return the origin of a URL.
+
+    InvalidURL for a text that is not a URL, UnsupportedProtocol for a scheme other than http and https.
+    """
     if len(url) > MAX_URL_CHARS or any(char.isascii() and not char.isprintable() for char in url):
         raise InvalidURL("the URL is too long, or has control characters")
     try:
@@ -60,7 +66,7 @@ def origin(url: str) -> Origin:
 
 
 def _in_ascii(host: str) -> str:
-    """The host in ASCII, for looking it up. InvalidURL for a name or an address that cannot exist."""
+    """Return a host in ASCII, for looking it up. InvalidURL for a name or an address that cannot exist."""
     if re.fullmatch(r"(?:[0-9]+\.){3}[0-9]+", host):
         try:
             ipaddress.IPv4Address(host)
@@ -80,9 +86,11 @@ _NO_PROXIES: Mapping[str, str] = {}
 
 
 class Route(NamedTuple):
-    """Opens connections to hosts, directly or through a proxy. With `path`, it always opens that Unix socket.
+    """Opens connections to hosts, directly or through a proxy.
 
-    `environment` has the variables that may name a proxy. Without them, hosts are reached directly. `trust` is the
+    If `path` is set, every connection goes to that Unix socket.
+
+    `environment` has the variables that may name a proxy. If there are none, hosts are reached directly. `trust` is the
     context for TLS.
     """
 
@@ -91,7 +99,10 @@ class Route(NamedTuple):
     environment: Mapping[str, str] = _NO_PROXIES
 
     def proxy(self, origin: Origin) -> Proxy | None:
-        """The proxy for an origin, None if it is reached directly. Plain http stays on this machine, without proxy."""
+        """Return the proxy for an origin; None if the origin is reached directly.
+
+        Plain http is always direct, because it stays on this machine.
+        """
         if self.path or not origin.secure:
             return None
         from svcctl.api.wire.proxies import proxy_for
@@ -115,7 +126,7 @@ class Route(NamedTuple):
             return open_tunnel(connection, proxy, origin.host, origin.port, self.trust, timeout)
 
     def secure(self, connection: socket.socket, origin: Origin, timeout: float | None) -> SecureConnection:
-        """Begin TLS with the service of an origin over a connection to it. OSError when the handshake fails."""
+        """Begin TLS with the service of an origin over an open connection. OSError when the handshake fails."""
         assert self.trust is not None
         connection.settimeout(timeout)
         from ssl import SSLSocket
@@ -140,7 +151,7 @@ class Route(NamedTuple):
                 raise
         except TimeoutError:
             raise ConnectTimeout("no connection in time") from None
-        except (OSError, UnicodeError) as error:  # an impossible host name raises UnicodeError
+        except (OSError, UnicodeError) as error:  # a host name that cannot exist raises UnicodeError
             raise ConnectError(str(error)) from error
 
 

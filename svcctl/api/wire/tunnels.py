@@ -28,12 +28,12 @@ _REPLIES = {
     5: "connection refused",
     6: "the connection timed out",
 }
-"""The meanings of the replies with which a SOCKS proxy refuses a connection."""
+"""The meaning of each reply by which a SOCKS proxy refuses a connection."""
 _RULES = 2
 
 
 class ProxyFailure(ProxyError):
-    """A proxy made no connection to the service.
+    """A proxy could not make a connection to the service.
 
     `problem` is the rest of a sentence whose subject is the proxy. `advice` replaces the usual hint.
     """
@@ -66,7 +66,7 @@ def open_tunnel(
 ) -> socket.socket:
     """Connect to a host through the proxy at the other end of a socket. The socket is closed if that fails.
 
-    `timeout` is for each step, in seconds. ProxyFailure when the proxy makes no connection.
+    `timeout` is for each step, in seconds. ProxyFailure if the proxy cannot make the connection.
     """
     try:
         connected.settimeout(timeout)
@@ -85,7 +85,7 @@ def open_tunnel(
 
 @contextmanager
 def blaming(proxy: Proxy) -> Iterator[None]:
-    """Turn failures to reach a proxy, or to connect through it, into ProxyFailure."""
+    """Convert errors in reaching a proxy, or in connecting through it, to ProxyFailure."""
     try:
         yield
     except (TimeoutError, TimeoutException) as error:
@@ -143,7 +143,7 @@ def _socks(connected: socket.socket, proxy: Proxy, host: str, port: int) -> None
 
 
 def _socks_address(host: str) -> bytes:
-    """A host in the bytes of SOCKS. A name is sent without its address, because the proxy looks it up."""
+    """Encode a host for SOCKS. A host name is not resolved here, because the proxy looks it up."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

@@ -55,9 +55,7 @@ def lint(fields: Fields, *, update: bool = False) -> list[RoleFinding]:
 
 
 def grants_all(fields: Fields, *, update: bool = False) -> list[str]:
-    """Return the kinds (policies, applications, resources) that a role grants completely, including those added
-    later.
-    """
+    """Return the kinds (policies, applications, resources) of which a role grants everything, now and later."""
     if not update and _mentions_no_grant(fields):
         return list(GRANTS.values())
     return [word for key, word in GRANTS.items() if _is_all(fields.get(key))]

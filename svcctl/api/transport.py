@@ -126,9 +126,7 @@ MASKED = "the signature and the content-length are of the unmasked body"
 
 
 class Preview(NamedTuple):
-    """The request that a call would send, with redacted secrets; `note` is empty if no value of the body is
-    redacted.
-    """
+    """The request that a call would send, with redacted secrets; `note` is empty if nothing in the body is redacted."""
 
     text: str
     note: str

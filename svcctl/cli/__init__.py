@@ -1,1 +1,1 @@
-"""The command line: all that knows Typer."""
+"""The command line, and all code that uses Typer."""

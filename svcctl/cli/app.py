@@ -20,13 +20,13 @@ from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.terminal.size import terminal_size
 
 CHECK = "svcctl.check"
-"""The key, in the `meta` of a noun's context, of the function that checks each of its commands before it runs."""
+"""The key, in the `meta` of a noun's context, of a function that checks each command of the noun before it runs."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _page(command: Any, ctx: Any) -> str:
-    """The help page of a command, as wide as the terminal if that is narrow."""
+    """Return the help page of a command, made narrower if the terminal is narrow."""
     from svcctl.cli.help.command import described, text
 
     width = min(terminal_size(default=(PAGE_WIDTH, 24)).columns, PAGE_WIDTH)
@@ -35,8 +35,8 @@ def _page(command: Any, ctx: Any) -> str:
 
 @contextmanager
 def _in_plain_words(command: Any, ctx: Any, args: list[str]) -> Iterator[None]:
-    """Turn Typer's errors in the block into UsageErrors, which also have the command and the value as typed."""
-    typed = list(args)  # Typer takes the arguments out of the list
+    """Convert Typer's errors in the block to UsageErrors, and add the command and the value as they were typed."""
+    typed = list(args)  # Typer removes the arguments from the list
     try:
         yield
     except typer.TyperException as error:
@@ -46,7 +46,7 @@ def _in_plain_words(command: Any, ctx: Any, args: list[str]) -> Iterator[None]:
 
 
 class Command(TyperCommand):
-    """A command that also accepts the names that other tools have for its options."""
+    """A command that also accepts the names of its options in other tools."""
 
     allow_extra_args = True
     """Typer passes extra arguments on, and `parse_args` refuses them with a hint."""
@@ -71,7 +71,7 @@ class Command(TyperCommand):
         return super().invoke(ctx)
 
     def make_parser(self, ctx: Any) -> Any:
-        """Typer's parser, with each accepted other name as an option of its own that sets the same parameter."""
+        """Return Typer's parser with additional options: other tools' names of each option, for the same parameter."""
         parser = super().make_parser(ctx)
         taken = {name for parameter in self.params for name in (*parameter.opts, *parameter.secondary_opts)}
         for parameter in self.params:
@@ -88,7 +88,7 @@ class NoVerb(UsageError):
 
 
 class CommandGroup(TyperGroup):
-    """A noun, or the root; the error for an unknown command names the command that was meant."""
+    """A noun, or the root command. The error for an unknown command names the command that was probably meant."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args in ([], ["--"]) and self.no_args_is_help:
@@ -108,7 +108,7 @@ class CommandGroup(TyperGroup):
 
 
 class DefaultGroup(CommandGroup):
-    """A noun that can run without a verb: it then runs its callback, whose options are those of the noun.
+    """A noun that can run without a verb. It then runs its callback, whose options are the options of the noun.
 
     The callback takes a query. A query has blanks, so a single word is a mistyped verb.
     """
@@ -121,7 +121,7 @@ class DefaultGroup(CommandGroup):
 
 
 class _Default(Command):
-    """The command that a noun runs without a verb; its help page lists the verbs."""
+    """The command that a noun runs if no verb is given. The command's help page lists the verbs."""
 
     def __init__(self, noun: CommandGroup) -> None:
         super().__init__(noun.name, callback=noun.callback, params=noun.params, help=noun.help)
@@ -136,7 +136,10 @@ class _Default(Command):
         return super().parse_args(ctx, args)
 
     def _word(self, ctx: Any, args: list[str]) -> str:
-        """The first argument, perhaps after options. It is empty after `--`, and where help is asked for."""
+        """Return the first argument, which may follow options.
+
+        It is empty if the arguments contain `--` or ask for help.
+        """
         if args and not args[0].startswith("-"):
             return args[0]
         if not {"--", *ctx.help_option_names}.isdisjoint(args):
@@ -149,7 +152,7 @@ class _Default(Command):
 
 
 def unknown(ctx: Any, words: list[str], commands: list[str]) -> UsageError:
-    """The error for `words` whose first word is not a command of the noun; `commands` are the noun's commands."""
+    """Return the error for `words` whose first word is not among `commands`, the commands of the noun."""
     message, hint = f"no such command '{words[0]}'", f"see '{ctx.command_path} --help'"
     if (command := spellings.meant(ctx.command_path.partition(" ")[2], words, commands)) is not None:
         return UsageError(message, hint=Advice("use: ", CommandLine(f"{_svcctl(ctx)} {command}")))
@@ -159,7 +162,7 @@ def unknown(ctx: Any, words: list[str], commands: list[str]) -> UsageError:
 
 
 def no_query(ctx: Any, words: list[str], verbs: list[str]) -> UsageError:
-    """The error for `words` after a noun if the first one is not a query; `verbs` are the noun's verbs."""
+    """Return the error for `words` after a noun, if the first word is not a query. `verbs` are the noun's verbs."""
     noun, word = ctx.info_name, words[0]
     if word in verbs:
         message = f"'{word}' must come before its options"
@@ -177,19 +180,19 @@ def no_query(ctx: Any, words: list[str], verbs: list[str]) -> UsageError:
 
 
 def _svcctl(ctx: Any) -> str:
-    """The start of a suggested command: `svcctl` with the --profile and --config of the typed command."""
+    """Return the start of a suggested command: `svcctl` with the --profile and --config that were typed."""
     flags = ctx.find_root().params
     words = [word for name in ("profile", "config") if flags.get(name) for word in (f"--{name}", flags[name])]
     return shlex.join(["svcctl", *words])
 
 
 def _name(command: Any) -> str:
-    """The name of a registered command: its own, or else the name of its function."""
+    """Return the name of a registered command: its own name, or else the name of its function."""
     return str(command.name or command.callback.__name__)
 
 
 class App(typer.Typer):
-    """A Typer app whose groups and commands are Group and Command."""
+    """A Typer app whose groups are CommandGroups and whose commands are Commands."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"cls": CommandGroup, "rich_markup_mode": None, **settings})
@@ -198,7 +201,7 @@ class App(typer.Typer):
         return super().command(name, **{"cls": Command, **settings})
 
     def keep(self, verb: str) -> None:
-        """Drop the other verbs of each noun that has this verb, since Typer builds all commands before it runs one."""
+        """Keep only this verb in each noun that has it, because Typer would build the other commands, too."""
         for group in self.registered_groups:
             noun = copy.copy(group.typer_instance)
             if noun and (commands := [command for command in noun.registered_commands if _name(command) == verb]):

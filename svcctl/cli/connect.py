@@ -1,6 +1,6 @@
-"""The client of a command. Its requests are shown with --verbose, and its retries as notes.
+"""Make the client of a command. The client's requests are shown with --verbose, and its retries are shown as notes.
 
-After a request that changes something at the service, the cached names of completion expire.
+After a request that changes something at the service, the names that completion has cached expire.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def connect(
     clock: Callable[[], float],
     observe: Callable[[Event], None] | None,
 ) -> Client:
-    """A client of the profile's service. ProfileError when a setting that it needs is missing."""
+    """Return a client of the profile's service. ProfileError if a setting that the client needs is missing."""
 
     def heard(event: Event) -> None:
         _tell(diagnostics, event)

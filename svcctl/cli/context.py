@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Flags(NamedTuple):
-    """The global options as given on the command line; None: not given."""
+    """The global options as given on the command line. None means that the option was not given."""
 
     profile: str | None = None
     config: str | None = None
@@ -50,7 +50,7 @@ NO_FLAGS = Flags()
 def _connect(
     profile: profiles.Profile, diagnostics: Diagnostics, clock: Callable[[], float], observe: Observe | None
 ) -> Client:
-    """A client over the network; its code is imported on first use, so that commands without a client start sooner."""
+    """Return a client over the network. Its code is imported late, so that commands without a client start sooner."""
     from svcctl.cli.connect import connect
 
     return connect(profile, diagnostics, clock, observe)
@@ -58,7 +58,10 @@ def _connect(
 
 @dataclass(frozen=True)
 class Context:
-    """Built once per run from the global options; commands find it in `ctx.obj`. Tests pass parts of their own."""
+    """The context of a command, built once per run from the global options. Commands find it in `ctx.obj`.
+
+    Tests pass their own parts.
+    """
 
     flags: Flags = NO_FLAGS
     diagnostics: Diagnostics = field(default_factory=lambda: Diagnostics(sys.stderr, moving=moves(os.environ)))
@@ -66,13 +69,16 @@ class Context:
     clock: Callable[[], float] = time.time
     client_factory: ClientFactory = _connect
     arguments: Sequence[str] = ()
-    """The command line, as it was typed."""
+    """The arguments of the command line, as they were typed."""
     prompt: Prompt | None = None
-    """The source of answers to questions; None asks at the terminal."""
+    """The source of answers to questions. If it is None, the terminal is asked."""
     closing: ExitStack = field(default_factory=ExitStack)
 
     def with_flags(self, **changes: Any) -> Context:
-        """The same context with other flags: the parts that depend on flags are built again, the rest is shared."""
+        """Return the same context with other flags.
+
+        Parts that depend on flags are built again; the other parts are shared.
+        """
         return replace(self, flags=self.flags._replace(**changes))
 
     @cached_property
@@ -101,11 +107,12 @@ class Context:
         return resolved
 
     def profiles_at(self, base_url: str) -> list[str | None]:
-        """The names of the profiles with a base URL, for -p.
+        """Return the names of the profiles that have this base URL, as values of -p.
 
-        If the profile in use has this URL, only its name as given with -p, which is None without -p.
+        If the profile in use has this URL, the list has only the value of -p on the command line, or None if -p was not
+        given.
         """
-        # A hint does not report a profile, or a profiles file, that cannot be read.
+        # The names are for a hint, so a profile or a profiles file that cannot be read is not reported.
         with suppress(SvcctlError):
             if self.profile.base_url == base_url:
                 return [self.flags.profile]
@@ -127,16 +134,16 @@ class Context:
 
     @cached_property
     def client(self) -> Client:
-        """The client of the profile; the built-in profile's service is started if it does not run."""
+        """The client of the profile. With a built-in profile, the local service is started if it does not run."""
         if self.profile.name in profiles.BUILT_IN:
             self.start_local(unasked=True)
         self.diagnostics.advice = self.advice
-        client = self.connect()  # a command that gives a secret may prompt for it, which progress would overwrite
+        client = self.connect()  # a command that prints a secret may show a prompt, and progress would overwrite it
         self.closing.enter_context(self.diagnostics.working(lambda: Work("waiting for the service")))
         return client
 
     def advice(self, error: SvcctlError) -> str | None:
-        """Advice about an error that has no hint, from its kind and the profile in use."""
+        """Return advice about an error that has no hint, based on the kind of the error and the profile in use."""
         from svcctl.profiles.diagnosis import trust_advice
         from svcctl.service import process
 
@@ -156,7 +163,10 @@ class Context:
         return None
 
     def late(self, seconds: float, otherwise: SvcctlError) -> SvcctlError:
-        """The error when --max-time is over: the reason why no attempt succeeded, or `otherwise` without one."""
+        """Return the error to raise when --max-time is over.
+
+        It says why no attempt has succeeded; if there is no such reason, it is `otherwise`.
+        """
         trouble = self.diagnostics.trouble
         if trouble is None:
             return otherwise
@@ -167,25 +177,28 @@ class Context:
         return error
 
     def connect(self, observe: Observe | None = None) -> Client:
-        """A client of the profile; nothing is started and nothing sent."""
+        """Return a client of the profile. No service is started, and nothing is sent."""
         return self.closing.enter_context(self.client_factory(self.profile, self.diagnostics, self.clock, observe))
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)
 
     def format(self, name: str | None, *, lists: bool = False) -> OutputFormat:
-        """The format asked for: the option, else what the profile or the environment says, else `auto`."""
+        """Return the output format: from the option, or else from the environment or the profile, or else `auto`."""
         chosen = name or (self._format_of_lists if lists else self.profile.format)
         return find_format(chosen, is_terminal=self.output.is_terminal, lists=lists)
 
     @cached_property
     def _format_of_lists(self) -> str:
-        """The profile's format for lists. A broken profile gives only a note, since a list may need no profile."""
+        """Return the profile's format for lists.
+
+        A profile that cannot be read only causes a note, because a list may not need a profile.
+        """
         try:
             return self.profile.format
         except ProfileError as error:
             text = f"{error.message}; without it the default format is used"
-            # A command that fails has a more important message.
+            # No note after a failed command, because its error message is more important.
             self.closing.push(lambda kind, raised, trace: None if kind else self.diagnostics.note(text))
             return AUTO
 
@@ -199,18 +212,22 @@ class Context:
         return self._prompt.is_attended
 
     def ask(self, question: str, *, here: bool = False) -> None:
-        """Return only when the answer is yes; Declined otherwise, UsageError when nobody can be asked.
+        """Ask a question, and return if the answer is yes.
 
-        UsageError with a read-only profile, unless the question is about one of svcctl's own files (`here`).
+        Declined for another answer, UsageError if nobody can be asked.
+
+        UsageError if the profile is read-only, unless the question is about one of svcctl's own files (`here`).
         """
         if not here:
             self._refuse_change()
         confirm(self._prompt, question)
 
     def ask_word(self, question: str, expected: str, *others: str) -> None:
-        """Return only when the answer is the expected word, or one of the others; Declined otherwise.
+        """Ask a question, and return if the answer is the expected word or one of the others.
 
-        UsageError from a read-only profile.
+        Declined for another answer.
+
+        UsageError if the profile is read-only.
         """
         self._refuse_change()
         if self._prompt.answer(question, ": ").strip() not in (expected, *others):
@@ -218,17 +235,21 @@ class Context:
             raise Declined
 
     def _refuse_change(self) -> None:
-        """Refuse a change that the client would not send, before anybody is asked about it."""
+        """Raise UsageError if the profile is read-only, before a question about the change is asked."""
         self.profile.guard.refuse_change("the change")
 
     def ask_for(self, what: str, *, hidden: bool = False) -> str:
-        """The text that a person types; `hidden` does not show it. Empty when nothing is typed."""
+        """Ask for a text, and return it; empty if nothing is typed.
+
+        With `hidden`, the text is not shown while it is typed.
+        """
         return self._prompt.answer(what, " (not shown): " if hidden else ": ", hidden=hidden).strip()
 
     def start_local(self, *, unasked: bool = False) -> bool:
-        """Start the local service unless it runs, and say so; False when it already ran.
+        """Start the local service unless it runs, and print a note. Returns False if the service already ran.
 
-        Unavailable when the start is `unasked` and the last service was run with --listen, or when it hangs.
+        Unavailable if the service hangs. Unavailable also if the start is `unasked` and the last service was run with
+        --listen.
         """
         from svcctl.service import process
 

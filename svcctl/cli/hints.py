@@ -1,7 +1,7 @@
-"""Hints that name svcctl commands, by the reason of an error of the service, the client, a profile or a date.
+"""Hints that name svcctl commands, by the reason of an error. The error may be about the service, a profile or a date.
 
-Their messages and hints say what happened, for any program. A row here says what to type; it is printed after the
-error's own hint.
+The error's own message and hint say what happened, and fit any program. A row in this module says what to type. It is
+printed after the error's own hint.
 """
 
 from __future__ import annotations
@@ -14,27 +14,33 @@ from svcctl.errors import Advice, CommandLine, SvcctlError
 from svcctl.words import some
 
 Data = Mapping[str, Any]
-"""The data of an error."""
+"""The data of an error: values by their names."""
 Row = tuple[str, ...] | Callable[[Data], str]
-"""The parts of a hint, texts and command lines with the data's names in braces; or a function that makes the hint."""
+"""The parts of a hint, or a function that makes the hint.
+
+A part is a text or a command line, with names of data in braces.
+"""
 
 
 LIST_JOBS = "list the jobs with 'svcctl job list'"
 
 
 def _sorting(data: Data) -> str:
-    """How to print rows in the order that a query asks for: by the columns of `sort`, and only the first `top`."""
+    """Say how to print rows in the order that a query asks for: by the columns in `sort`, and only `top` rows."""
     top = f" --top {data['top']}" if "top" in data else ""
     return f"sort what is printed with --sort {data['sort']}{top}" if "sort" in data else "use --sort, as --sort n:desc"
 
 
 def _clock_column(data: Data) -> str:
-    """How to read the days of a column with the times of day of another, `column`."""
+    """Say how to combine the days in one column with the times of day in another column, `column`."""
     return f"add a column of days, and name both with --time-field {shlex.quote('DATE,' + data['column'])}"
 
 
 def _number_format(data: Data) -> str:
-    """How to say what numbers are: dates in the format `spelled`, times of day in `clock`, or in `unit`, or epochs."""
+    """Say which option states the meaning of numbers.
+
+    They may be dates in the format `spelled`, times of day in the column `clock`, numbers in `unit`, or epochs.
+    """
     if "spelled" in data:
         return f"say so with --time-format {data['spelled']}"
     guess = ""
@@ -49,29 +55,32 @@ def _number_format(data: Data) -> str:
 
 
 def _piped(command: str, data: Data) -> CommandLine:
-    """A command whose output is loaded, by the command that `load` names."""
+    """Return a command whose output is piped into the command `load`."""
     return CommandLine(f"{command} | {data.get('load', 'svcctl service load - -t …')}")
 
 
 def _format_option(data: Data) -> str:
-    """The option for the format of files, of the command that was run."""
+    """Return the option for the format of files, as the command that was run calls it."""
     return str(data.get("format_option", "--format"))
 
 
 def _column_of_times(data: Data) -> str:
-    """How to name the column of the time among `columns`, or another format than `format`, if that was guessed."""
+    """Say how to name the column of the time among `columns`.
+
+    If the format was guessed, also say how to name another format than `format`.
+    """
     guess = f"; if its format is not {data['format']}, name it with {_format_option(data)}" if data["format"] else ""
     return f"name it with --time-field: {some(data['columns'])}{guess}; if no column has times, add one"
 
 
 def _destination(data: Data) -> str:
-    """An example of a destination of a `type`, with examples of the `parameters` that are missing."""
+    """Return an example of a destination of the type `type`, with examples of the missing `parameters`."""
     options = (f"--dest-param {key}={value}" for key, value in data["parameters"].items())
     return " ".join(("for example: --dest", data["type"], *options))
 
 
 def how_to_start(data: Data) -> Advice:
-    """How to start a service; `command` is the one that ran it last, or None if that was in the background."""
+    """Say how to start a service. `command` ran the service last, or is None if the service ran in the background."""
     if (command := data["command"]) is None:
         return Advice("start it with 'svcctl service start'")
     return Advice("start it with: ", CommandLine(command), " (or in the background with 'svcctl service start')")
@@ -194,9 +203,12 @@ HINTS: Mapping[str, Row] = {
 
 
 def hint_of(error: SvcctlError) -> Advice | None:
-    """The hint for an error's reason; None without a row, or with unknown data, as another service may send.
+    """Return the hint for the reason of an error.
 
-    A command with a value that cannot be printed unchanged is left out, since a copy of it would do something else.
+    None if there is no row for the reason, or if the row needs other data, which may happen with another service.
+
+    If a command has a value that cannot be printed unchanged, there is no hint, because a copy of the command would do
+    something else.
     """
     row = HINTS.get(error.reason)
     if row is None:
@@ -210,7 +222,7 @@ def hint_of(error: SvcctlError) -> Advice | None:
 
 
 def _filled(part: str, data: Data) -> str:
-    """A part with values in place of their names; in a command line each value is one word."""
+    """Replace the names in a part with their values. In a command line, each value is one word."""
     if isinstance(part, CommandLine):
         command = CommandLine(part.format_map({name: shlex.quote(str(value)) for name, value in data.items()}))
         if not command.isprintable():

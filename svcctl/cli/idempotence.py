@@ -20,7 +20,10 @@ ALLOWED = "--if-needed allows that"
 
 @contextmanager
 def done_if(wanted: bool, says_done: Callable[[ServiceError], bool], note: Note) -> Iterator[None]:
-    """Turn an error that says there is nothing to do into a note if `wanted`, else give a conflict a hint."""
+    """If `wanted`, replace an error that says that there is nothing to do with a note.
+
+    Otherwise add a hint to a conflict.
+    """
     try:
         yield
     except ServiceError as error:
@@ -32,7 +35,10 @@ def done_if(wanted: bool, says_done: Callable[[ServiceError], bool], note: Note)
 
 
 def change_job(change: Callable[[str], Job], client: Client, job_id: str, wanted: str, *, if_needed: bool) -> Changed:
-    """Change a job. With `if_needed`, a job that is in the wanted state is left; other conflicts are raised."""
+    """Change a job.
+
+    With `if_needed`, a job that is already in the wanted state stays unchanged; other conflicts are raised.
+    """
     try:
         return Changed(change(job_id))
     except Conflict as error:
@@ -51,7 +57,7 @@ def change_job(change: Callable[[str], Job], client: Client, job_id: str, wanted
 def create_domain(
     client: Client, name: str, plan: str, time: float | None, volume: float | None, note: Note, *, if_needed: bool
 ) -> Domain:
-    """Create a domain. With `if_needed`, return an existing one; Conflict when its values differ from the wanted."""
+    """Create a domain. With `if_needed`, return a domain that exists already; Conflict if its values differ."""
     try:
         return client.create_domain(name, plan, time=time, volume=volume)
     except ServiceError as error:

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def as_files(svc: Context, sources: Iterable[Path]) -> Iterator[list[tuple[str, str]]]:
-    """The paths of files, and their names in messages. Standard input and pipes are copied for the block."""
+    """Yield the paths of files, and their names in messages.
+
+    Standard input and pipes are copied to files that exist during the block.
+    """
     with ExitStack() as spooled:
         yield [
             (str(spooled.enter_context(text.as_file(source, svc.files.make))), text.name(source))
@@ -33,7 +36,7 @@ def as_files(svc: Context, sources: Iterable[Path]) -> Iterator[list[tuple[str, 
 
 @contextmanager
 def refused_as_usage(**names: str) -> Iterator[None]:
-    """Turn the service's refusals of files and options into UsageError, as for mistakes that are found here.
+    """Convert the service's refusals of files and options to UsageError, like mistakes that the command line finds.
 
     `names` are the names of commands and options in hints, if they differ from those of 'svcctl service load'.
     """
@@ -47,7 +50,10 @@ def refused_as_usage(**names: str) -> Iterator[None]:
 
 
 def load_progress(sources: Sequence[tuple[str, str]], process: int, clock: Callable[[], float]) -> Callable[[], Work]:
-    """A function that returns the progress of a process in files, or only their size if the system shows no more."""
+    """Return a function that returns how far a process has read files.
+
+    If the system does not show this, the function returns only the size of the files.
+    """
     files, began, done = [Path(path) for path, _ in sources], clock(), 0
     size = sum(file.stat().st_size for file in files)
 
@@ -62,13 +68,13 @@ def load_progress(sources: Sequence[tuple[str, str]], process: int, clock: Calla
 
 
 def note_empty_files(svc: Context, loaded: Loaded) -> None:
-    """Name the files without events."""
+    """Print a note that names the files without events."""
     for name in loaded.empty:
         svc.diagnostics.note(f"{name} has no events")
 
 
 def note_findings(svc: Context, loaded: Loaded) -> None:
-    """Say which lines were skipped, which values are null, and what was changed."""
+    """Print notes on the lines that were skipped, the values that became null, and the changes to other lines."""
     note = svc.diagnostics.note
     for skip in loaded.skips:
         svc.diagnostics.warning(f"skipped {counted(skip.count, 'line')}; the first: {skip.place}: {skip.sentence}")

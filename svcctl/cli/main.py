@@ -1,4 +1,4 @@
-"""The root command: global options, and the nouns, each loaded only when the arguments name it.
+"""The root command: the global options, and the nouns. A noun is imported only when the arguments name it.
 
 `main` is the only exit of the process.
 """
@@ -39,7 +39,10 @@ from svcctl.terminal import standard_streams
 from svcctl.terminal.standard_streams import wants_color
 
 HIDDEN = {"complete": "completion", "manual-pages": "completion"}
-"""Commands that no help page lists, for completion scripts and packagers, and the nouns whose modules have them."""
+"""Commands that no help page lists, by name, with the noun whose module has the command.
+
+They are for completion scripts and packagers.
+"""
 
 START = """\
 svcctl queries stored events and manages jobs, domains and roles.
@@ -84,26 +87,26 @@ VersionOpt = Annotated[
 
 
 def _words(*options: Any) -> dict[str, bool]:
-    """The names of option types, and whether each takes a value."""
+    """Return the names of options, each with whether it takes a value."""
     names: dict[str, bool] = {}
     for option in options:
         kind, *marks = get_args(option)
         for mark in marks:
-            if isinstance(mark, typer.models.OptionInfo):  # Typer holds the first name as the default
+            if isinstance(mark, typer.models.OptionInfo):  # Typer stores the first name as the default
                 names.update(dict.fromkeys((str(mark.default), *(mark.param_decls or ())), kind is not bool))
     return names
 
 
 GLOBAL_OPTIONS = _words(ProfileOpt, ConfigOpt, TimeoutOpt, RetriesOpt, ColorOpt, QuietOpt, VerboseOpt, NoPagerOpt)
-"""The options of every command: they may come before the command or after it."""
+"""The options that every command has. They may come before the command or after it."""
 
 
 _SWITCHES = "-[iqvy]{2,}"
-"""Joined options of one letter without values, such as -yq: Typer would look for all of them in one command."""
+"""Joined options of one letter without values, such as -yq. Typer would search for all of them in the same command."""
 
 
 def hoist(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The global options, which may stand anywhere before `--`, and the other arguments."""
+    """Split arguments into the global options, which may stand anywhere before `--`, and the other arguments."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     options: list[str] = []
     rest: list[str] = []
@@ -123,7 +126,7 @@ def hoist(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _usual(word: str) -> list[str]:
-    """An argument as svcctl has it: another tool's global option is replaced, and joined switches are split."""
+    """Convert an argument to svcctl's spelling: replace another tool's global option, and split joined switches."""
     if re.fullmatch(_SWITCHES, word):
         return [f"-{letter}" for letter in word[1:]]
     name, equals, value = word.partition("=")
@@ -158,14 +161,17 @@ def root(
 
 
 class Root(CommandGroup):
-    """The root command. A noun is only a name and a description until a command line names it: then it is imported."""
+    """The root command. A noun is only a name and a description until a command line names it.
+
+    Then the noun's module is imported.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = {noun: Command(noun, help=meaning) for noun, meaning in NOUNS.items()}
 
     def load(self, *nouns: str, verb: str = "") -> None:
-        """Import the modules of nouns. If a noun has the verb, its other verbs are not built."""
+        """Import the modules of nouns. If a noun has the verb, the other verbs of this noun are not built."""
         app = App()
         for noun in nouns:
             importlib.import_module(f"svcctl.cli.commands.{noun}").register(app)
@@ -184,12 +190,12 @@ class Root(CommandGroup):
 
 
 def _is_command(words: Sequence[str]) -> bool:
-    """Whether words after `help` name a command, rather than a topic."""
+    """Whether the words after `help` name a command, and not a topic."""
     return bool(words) and words[0] in NOUNS and (len(words) > 1 or words[0] not in TOPICS)
 
 
 def tree(context: Context | None = None) -> Any:
-    """The root command, a `Root`, for commands that find the context in `ctx.obj`."""
+    """Return the root command, a `Root`. Its commands find the context in `ctx.obj`."""
     app = App(
         cls=Root,
         callback=root,
@@ -202,7 +208,7 @@ def tree(context: Context | None = None) -> Any:
 
 
 def run(arguments: Sequence[str], context: Context | None = None) -> int:
-    """Run one command line; returns its exit code."""
+    """Run one command line, and return its exit code."""
     context = context or Context()
     diagnostics = context.diagnostics
     diagnostics.hints = hints.hint_of
@@ -223,19 +229,25 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
 
 
 def _pages(options: Sequence[str], words: Sequence[str], context: Context) -> AbstractContextManager[None]:
-    """A pager if the words of a command line ask for a help page and its global options allow one."""
+    """Return a pager, if the words of a command line ask for a help page, and the global options allow a pager."""
     asks = words[:1] == ["help"] or not {"--help", "-h"}.isdisjoint(words)
     return context.output.paged() if asks and "--no-pager" not in options else nullcontext()
 
 
 def _terminate(*_: object) -> None:
-    """End as Ctrl-C does. A second signal must not disturb that: `timeout` sends it to a process and to its group."""
+    """End the process like Ctrl-C.
+
+    A second signal is ignored meanwhile: `timeout` sends the signal to a process and to its group.
+    """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Terminated
 
 
 def main() -> NoReturn:
-    """Run the command line of this process and exit. `svcctl.__main__` prints the version without one."""
+    """Run the command line of this process and exit.
+
+    `svcctl.__main__` prints the version without running a command line.
+    """
     encoding.use_utf8()
     standard_streams.adopt()
     arguments = [encoding.argument(word) for word in sys.argv[1:]]
@@ -245,6 +257,6 @@ def main() -> NoReturn:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     code = run(arguments, context)
     sys.stdout.flush()
-    # Nothing is buffered and nothing is left to do; taking the interpreter apart would cost a person at a prompt
-    # milliseconds, and would complain about a stdout that nobody reads.
+    # Nothing is buffered and nothing is left to do. An orderly shutdown of the interpreter would take milliseconds, and
+    # would print an error if nobody reads stdout any more.
     os._exit(code)

@@ -1,4 +1,4 @@
-"""Errors for mistakes on the command line, in plain words and with the right command. Typer's errors say less."""
+"""Errors about mistakes on the command line, in plain words and with the right command. Typer's own errors say less."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from svcctl.errors import Advice, CommandLine, UsageError, advice_of
 from svcctl.words import choices, nearest, plural
 
 TAKE_A_QUERY = ("svcctl query", "svcctl export", "svcctl service queries set")
-"""Commands that get too many arguments when a query has no quotes."""
+"""Commands that get too many arguments if the quotes around a query are missing."""
 
 EXAMPLES = {
     "DATE": "1h, 7d or 2024-01-31",
@@ -29,13 +29,13 @@ DATES = ("DATE", "TIME")
 CONFIRM = ("--yes", "--force")
 """Options that no suggestion names, since they let a command delete or overwrite something."""
 VALUE = "svcctl.value"
-"""The key, in the `meta` of Typer's context, of the value that an error is about, as it was typed."""
+"""The key, in the `meta` of Typer's context, under which the value that an error is about is kept, as it was typed."""
 LIKENESS = 0.8
-"""How alike two options must be without their dashes: other tools have words such as --port, which is not --sort."""
+"""The minimum likeness of an option to a suggestion, without the dashes: --port must not suggest --sort."""
 
 
 def in_plain_words(error: typer.TyperException, context: Any) -> UsageError:
-    """Typer's error about the command of a context in one line, with what to type.
+    """Convert Typer's error about the command of a context to one line, and say what to type.
 
     The attributes of an error show its kind: an unknown option has `possibilities`, another mistake with an option has
     `option_name`, a missing parameter has `param_type`, and a value that cannot be used has `param` alone.
@@ -57,7 +57,7 @@ def in_plain_words(error: typer.TyperException, context: Any) -> UsageError:
 
 
 def unexpected(context: Any, words: Sequence[str]) -> UsageError:
-    """The error for unexpected arguments, which are mostly the parts of a value without quotes."""
+    """Return the error for unexpected arguments. Mostly these are parts of a value whose quotes are missing."""
     message = f"unexpected {plural(len(words), 'argument')}: {' '.join(words)}"
     if "--load" in context.meta.get(spellings.WORDS, ()):
         own = Advice("name each file with an option of its own: ", CommandLine("--load a.log --load b.log"))
@@ -79,7 +79,7 @@ def _name(parameter: Any) -> str:
 
 
 def _not_a_number(parameter: Any, value: Any) -> str | None:
-    """Why a value is not the number that it should be; None for other types."""
+    """Say why a value is not the number that the parameter needs; None if the parameter is not a number."""
     type_ = parameter.type
     kind = type_.name.partition(" ")[0]
     if kind not in ("int", "integer", "float"):
@@ -94,7 +94,7 @@ def _not_a_number(parameter: Any, value: Any) -> str | None:
 
 
 def check_names(occurrences: Iterable[Any], options: Iterable[Any]) -> None:
-    """UsageError when an option with a value is given under two names: the last value would hide the other one.
+    """Raise UsageError if an option with a value is given under two names, because one value would hide the other.
 
     `occurrences` are the options of a command as typed. Another tool's name of an option counts as a separate option.
     """
@@ -107,7 +107,7 @@ def check_names(occurrences: Iterable[Any], options: Iterable[Any]) -> None:
 
 
 def _missing(parameter: Any, context: Any) -> str:
-    """How to give a missing argument or option."""
+    """Say how to give a missing argument or option."""
     if parameter.param_type_name == "argument":
         about = (parameter.help or "").rstrip(".")
         words = [argument.metavar for argument in context.command.params if argument.param_type_name == "argument"]
@@ -120,7 +120,10 @@ def _missing(parameter: Any, context: Any) -> str:
 
 
 def _option(context: Any, name: str) -> Any:
-    """The option of a command, or of svcctl, with a name or with another spelling of it."""
+    """Return the option with this name, or with another spelling of the name.
+
+    It may be an option of the command, or global.
+    """
     parameters = [option for source in (context, context.find_root()) for option in source.command.params]
     names = {name, *(spelling for spelling, others in spellings.OPTIONS.items() if name in others)}
     return next((option for option in parameters if names & set(option.opts)), None)
@@ -136,7 +139,7 @@ def _examples(option: Any) -> Iterator[str]:
 
 
 def _values(context: Any, option: Any) -> Iterator[str]:
-    """The values that an option can have, or some of them."""
+    """Yield the values that an option can have, or some of these values."""
     from svcctl.cli.completion.places import markers
 
     yield from (f"such as {text}" for text in _examples(option))
@@ -154,7 +157,7 @@ def _values(context: Any, option: Any) -> Iterator[str]:
 
 
 def _no_option(name: str, context: Any) -> tuple[str, str | None]:
-    """The message for an option that a command lacks, and a hint."""
+    """Return the message for an option that a command does not have, and a hint."""
     message, typed = f"no such option: {name}", context.meta.get(spellings.WORDS, ())
     text = next((word for word in typed if word.startswith("-") and len(word.split()) > 1), None)
     if text is not None and context.command_path in TAKE_A_QUERY:

@@ -1,4 +1,4 @@
-"""The option types that commands share, each declared once with its completion."""
+"""The option types that several commands share. Each type is declared once, with its completion."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ def _timeout(text: str) -> float:
 
 
 def _file(text: str) -> Path:
-    """The path of a file. UsageError for a path that ends with / or, unless its folder exists, has a pattern."""
+    """Parse the path of a file.
+
+    UsageError for a path that ends in /, or has a pattern and its folder does not exist.
+    """
     from svcctl.exports.windows import filled_in
 
     path = Path(text)
@@ -79,13 +82,16 @@ Parse = Callable[[str], Any]
 
 
 def start_option(parser: Parse = _moment, start: str = "Start of the range") -> Any:
-    """The option --from of a command; `parser` reads its dates, and `start` describes it in the help."""
+    """Return the option --from of a command.
+
+    `parser` parses its dates, and `start` describes the option in the help.
+    """
     meaning = f"{start}; 1h means one hour ago (see 'svcctl help dates')."
     return typer.Option("--from", parser=parser, metavar="DATE", rich_help_panel=OptionHeading.RANGE, help=meaning)
 
 
 def end_option(future: str, parser: Parse = _moment) -> Any:
-    """The option --to of a command; `future` says what an end in the future means there."""
+    """Return the option --to of a command. `future` says what an end in the future means for the command."""
     return typer.Option(
         "--to",
         parser=parser,
@@ -95,7 +101,7 @@ def end_option(future: str, parser: Parse = _moment) -> Any:
     )
 
 
-# Typer takes one class here, and a parsed date is a number or a str.
+# The type is Any because Typer takes only one class here, but a parsed date is a number or a str.
 FromOpt = Annotated[Any, start_option(), Completes(words=words.start_dates)]
 
 
@@ -221,7 +227,10 @@ def length_option(
     heading: OptionHeading | None = OptionHeading.RUN,
     read: Callable[[str], float] = parse_length,
 ) -> Any:
-    """An option whose value is a length, in seconds; `read` parses it as `parse_length` does, within limits."""
+    """Return an option whose value is a length of time, in seconds.
+
+    `read` parses it like `parse_length`, and may set limits.
+    """
 
     def parse(text: str) -> float:
         try:
@@ -233,7 +242,7 @@ def length_option(
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for each field of the dataclasses that its parameters take.
+    """Return a command that has an option for each field of the dataclasses among its parameters.
 
     A field of such a dataclass may be a dataclass, too.
     """
@@ -251,7 +260,10 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _taken(parameter: inspect.Parameter, values: dict[str, Any]) -> Any:
-    """The value of a parameter, taken from the values of options; a dataclass takes one for each of its fields."""
+    """Take the value of a parameter out of the values of options.
+
+    A dataclass is made from the values of all its fields.
+    """
     kind = parameter.annotation
     if not (isinstance(kind, type) and is_dataclass(kind)):
         return values.pop(parameter.name)
@@ -259,7 +271,7 @@ def _taken(parameter: inspect.Parameter, values: dict[str, Any]) -> Any:
 
 
 def _options(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
-    """The parameters that are options: a parameter itself, or those of its dataclass."""
+    """Yield the options of a parameter: the parameter itself, or the fields of its dataclass."""
     kind = parameter.annotation
     if not (isinstance(kind, type) and is_dataclass(kind)):
         yield parameter

@@ -1,8 +1,8 @@
-"""How people spell commands, options and formats from habits with other tools, and the right spelling of each.
+"""Spellings of commands, options and formats that people know from other tools, and svcctl's spelling of each.
 
-An accepted spelling means exactly the same, and no help page shows it. A spelling that would change or delete
-something, or that means only nearly the same, is answered with the command to type. A suggestion by similar letters
-never names a command that changes anything: people repeat what they are shown.
+An accepted spelling means exactly the same, and no help page shows it. Other spellings are answered with the command to
+type: those that would change or delete something, and those that mean only nearly the same. A suggestion by similar
+letters never names a command that changes anything, because people run the commands that they are shown.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from svcctl.errors import Advice, CommandLine
 
 WORDS = "svcctl.words"
-"""The key under which the context of a command keeps its arguments as typed, for answers to mistakes."""
+"""The key under which the context of a command keeps the arguments as they were typed, for messages about mistakes."""
 
 OPTIONS: Mapping[str, tuple[str, ...]] = {
     "--from": ("--since", "--start", "--begin", "--earliest"),
@@ -33,7 +33,10 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "--window": ("--step", "--chunk"),
     "--workers": ("-j", "--jobs", "--parallel", "--concurrency", "--threads"),
 }
-"""Other names of an option, accepted in commands that have the option, and no option with the other name."""
+"""Other names of an option.
+
+A command accepts them if it has the option, and has no option of its own with the other name.
+"""
 
 GLOBAL: Mapping[str, tuple[str, ...]] = {
     "--no-color": ("--color", "never"),
@@ -69,10 +72,15 @@ ANSWERED: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("--insecure", "-k"), _CERTIFICATE),
     **dict.fromkeys(("--url", "--token"), _CONNECTION),
 }
-"""Answers to options that a command lacks; each with an option that the command must have, or an empty text."""
+"""Answers to options that a command does not have.
+
+An answer is given only if the command has the option in the first text.
+
+If the first text is empty, the answer is always given.
+"""
 
 VERBS: Mapping[str, str] = {"ls": "list"}
-"""Other names that are accepted for verbs that only read."""
+"""Other names that are accepted for verbs. These verbs only read."""
 
 MEANT: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("delete", "remove"), ("rm", "drop")),
@@ -87,7 +95,7 @@ MEANT: Mapping[str, tuple[str, ...]] = {
     "edit": ("update", "set"),
     **dict.fromkeys(("test", "validate"), ("check", "lint", "verify")),
 }
-"""Verbs of other tools, and the verbs that they may mean; the first one that the noun has is suggested."""
+"""Verbs of other tools, and svcctl's verbs that they may mean. The first verb that the noun has is suggested."""
 
 COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("search", "from"), "query 'from …' --from 1h"),
@@ -102,7 +110,7 @@ COMMANDS: Mapping[str, str] = {
     "service logs": "service status (its line 'log' names the log file)",
     "profile unset": "profile set NAME KEY=",
 }
-"""Unknown words, and the whole commands that they mean. TABLE is the name typed after the words."""
+"""Unknown words, and the whole commands that they mean. TABLE is replaced with the word that was typed after them."""
 
 READ = frozenset(
     (
@@ -114,12 +122,15 @@ READ = frozenset(
 
 
 def verb(name: str, known: Collection[str]) -> str:
-    """The verb that a name stands for; the name itself if it is a known verb, or no other name of one."""
+    """Return the verb that a name stands for.
+
+    A known verb, or a name that stands for no verb, is returned unchanged.
+    """
     return name if name in known else VERBS.get(name, name)
 
 
 def meant(noun: str, words: Sequence[str], known: Collection[str]) -> str | None:
-    """The command that is meant by the words after a noun, whose first word is not one of its `known` verbs.
+    """Return the command that is meant by the words after a noun. The first word is not among the noun's `known` verbs.
 
     The noun is empty for the first words of a command line.
     """
@@ -136,7 +147,7 @@ def meant(noun: str, words: Sequence[str], known: Collection[str]) -> str | None
 
 
 def alike(typed: str, known: Iterable[str]) -> str | None:
-    """The known command most similar to a mistyped one, among those that change nothing."""
+    """Return the known command that is most similar to a mistyped command, among the commands that change nothing."""
     from svcctl.words import nearest
 
     return nearest(typed, [command for command in known if command in READ])

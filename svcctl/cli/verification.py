@@ -22,17 +22,20 @@ from svcctl.terminal.records import row_listing
 from svcctl.words import counted, json_text
 
 FINDINGS_PER_KIND = 5
-"""The findings of a kind that are printed for a job; the others are counted."""
+"""The number of findings of each kind that are printed for a job; further findings are only counted."""
 WORST_FIRST = (3, 6, 7, 1, 5, 4, 2, 10, 0)
-"""The exit codes of jobs; a command has the first of them that a job has. A destination that could not be read comes
-before missing rows. 10 means that all jobs were checked, and that destinations only have additional rows."""
+"""The exit codes of jobs, the worst first. The exit code of a command is the worst code of its jobs.
+
+A destination that could not be read (6) is worse than missing rows (7). 10 means that all jobs were checked, and that
+the only findings were additional rows.
+"""
 OTHERS = {
     "foreign": "foreign",
     "noLongerThere": "no longer there",
     "notReproducible": "that cannot be produced again",
     "notYet": "not there yet",
 }
-"""The members of a result that stand at the end of its sentence, with their words."""
+"""The members of a result that are named at the end of its sentence, and the words for them."""
 UNCOMPARED = ("missing", "noLongerThere", "notReproducible")
 """The members of a result that count rows whose values were not compared."""
 METRICS = {
@@ -49,15 +52,15 @@ METRICS = {
     "no_longer_there": "Rows that the destination has no longer, as after its retention.",
     "not_reproducible": "Rows that were not compared, because their events have changed since.",
 }
-"""The metrics of a check and what they mean, by their names without `svcctl_job_verify_`."""
+"""The meanings of the metrics of a check, by the names of the metrics without `svcctl_job_verify_`."""
 
 
 @dataclass
 class DeliveryChecks:
-    """The checks of one command: `jobs` are the IDs of those to check, each with its date `verified` so far or 0.
+    """The checks of one command. `jobs` maps the ID of each job to check to the date up to which it is verified, or 0.
 
-    `names` are those of jobs by their IDs; with `several`, messages begin with them. With `programs`, findings and
-    results are printed as ndjson, and findings are not reported as errors.
+    `names` maps the IDs of jobs to their names. With `several`, messages begin with the name of the job. With
+    `programs`, findings and results are printed as ndjson, and findings are not reported as errors.
     """
 
     svc: Context
@@ -68,15 +71,15 @@ class DeliveryChecks:
     findings: Counter[tuple[str, str]] = field(default_factory=Counter)
     """The number of findings by job and kind."""
     figures: dict[str, dict[str, float]] = field(init=False)
-    """The values of the metrics by the IDs of jobs."""
+    """The values of the metrics, by the ID of the job."""
 
     def __post_init__(self) -> None:
-        # An alert about a series that is not there would never fire.
+        # Each job has all metrics from the beginning: an alert about a missing series would never fire.
         zero = dict.fromkeys(METRICS, 0.0)
         self.figures = {job_id: zero | {"verified_seconds": date / 1000} for job_id, date in self.jobs.items()}
 
     def __call__(self, check: Callable[[str], Iterator[tuple[str, Mapping[str, Any]]]]) -> int:
-        """Check the jobs one after the other, and report each; returns the exit code of the worst."""
+        """Check the jobs one after the other, and report each job. Returns the worst exit code."""
         codes = [0]
         for number, job_id in enumerate(self.jobs, 1):
             place = f"job {number} of {len(self.jobs)}, " if self.several else ""
@@ -84,7 +87,7 @@ class DeliveryChecks:
         return min(codes, key=WORST_FIRST.index)
 
     def _check(self, stream: Iterator[tuple[str, Mapping[str, Any]]], job_id: str, place: str) -> Iterator[int]:
-        """Report what the check of a job finds; yields the exit code of each result, or of a failure."""
+        """Report the findings of a job's check. Yields the exit code of each result, or of a failure."""
         work = Work(f"{place}reading the destination")
         try:
             with self.svc.diagnostics.working(lambda: work):
@@ -107,7 +110,10 @@ class DeliveryChecks:
         return f"{self.names.get(job_id) or job_id}: " if self.several or job_id not in self.jobs else ""
 
     def _report_finding(self, finding: Mapping[str, Any]) -> None:
-        """Report a finding, and how to query the rows of a gap. Many of a kind are only counted, without --verbose."""
+        """Report a finding, with the query for the rows of a gap.
+
+        Without --verbose, only the first FINDINGS_PER_KIND findings of a kind are reported; further ones are counted.
+        """
         job_id, kind = str(finding.get("job")), str(finding.get("kind"))
         self.findings[job_id, kind] += 1
         if self.programs or (self.findings[job_id, kind] > FINDINGS_PER_KIND and not self.svc.diagnostics.verbose):
@@ -127,7 +133,7 @@ class DeliveryChecks:
                 self.svc.diagnostics.report(IncompleteResult(Advice(more, every)))
 
     def _conclude(self, result: Mapping[str, Any]) -> int:
-        """Report the result of a job; returns its exit code."""
+        """Report the result of a job, and return the exit code."""
         job_id = str(result.get("job"))
         label = self._label(job_id)
         self._report_others(job_id)
@@ -148,7 +154,7 @@ class DeliveryChecks:
 
     @contextmanager
     def measured(self, path: Path | None) -> Iterator[None]:
-        """Write the figures when the checks end, however they end."""
+        """Write the figures to a file when the checks end, even if they fail."""
         if path is not None:
             prometheus.check_writable(path)
         try:
@@ -167,12 +173,12 @@ class DeliveryChecks:
 
 
 def _member(metric: str) -> str:
-    """The member of a result that has the value of a metric: outOfOrder for out_of_order."""
+    """Return the member of a result that has the value of a metric, such as outOfOrder for out_of_order."""
     return re.sub("_(.)", lambda match: match[1].upper(), metric)
 
 
 def fault(result: Mapping[str, Any], text: str) -> SvcctlError | None:
-    """The error with this text for the result of a job, None if the delivery is whole."""
+    """Return the error with this text for the result of a job; None if the delivery is complete."""
     if any(result.get(name) for name in ("missing", "outOfOrder", "altered", "truncated")):
         return IncompleteResult(text)
     if any(result.get(name) for name in ("duplicated", "foreign")):
@@ -181,11 +187,11 @@ def fault(result: Mapping[str, Any], text: str) -> SvcctlError | None:
 
 
 def result_text(result: Mapping[str, Any]) -> str:
-    """A result in one sentence: `3 rows up to 2026-11-25 21:00 UTC: none missing, none duplicated, in order, …`."""
+    """Describe a result in one sentence: `3 rows up to 2026-11-25 21:00 UTC: none missing, none duplicated, …`."""
     number = {name: f"{int(count):,}" for name, count in result.items() if count and isinstance(count, int | float)}
     rows = int(result.get("rows") or 0)
     uncompared = sum(int(result.get(name) or 0) for name in UNCOMPARED)
-    # Nothing is said of the order and the values of rows if none was compared.
+    # If no row was compared, the sentence says nothing about the order and the values of rows.
     order, equal = "in order", "the others equal" if uncompared else "all equal"
     if uncompared >= max(rows, 1):
         order = equal = ""
@@ -201,7 +207,7 @@ def result_text(result: Mapping[str, Any]) -> str:
 
 
 def finding_text(finding: Mapping[str, Any]) -> str:
-    """A finding in one line: how many rows have the fault, which they are, and where."""
+    """Describe a finding in one line: how many rows are affected, which rows, and where they are."""
     first, last = finding.get("rows") or (None, None)
     rows = f"row {first}" if first == last else f"rows {first} to {last}"
     parts = [rows] * (first is not None)
@@ -215,9 +221,10 @@ def finding_text(finding: Mapping[str, Any]) -> str:
 
 
 def query_command(finding: Mapping[str, Any], profile: str | None) -> CommandLine | None:
-    """The command that prints the rows of a gap; None if the finding has no query or no dates.
+    """Return the command that prints the rows of a gap; None if the finding has no query or no dates.
 
-    The end of a range is not part of it. Rows of periods have the dates of the beginnings.
+    The end of a range is exclusive, so the command adds a millisecond, or a period if the query groups by period: such
+    a row is dated at the beginning of its period.
     """
     query, start, end = (finding.get(name) for name in ("query", "from", "to"))
     if not query or start is None or end is None:
@@ -232,5 +239,5 @@ def query_command(finding: Mapping[str, Any], profile: str | None) -> CommandLin
 
 
 def _moment(milliseconds: int) -> str:
-    """A date of a row, in UTC, without seconds that are 0."""
+    """Return the date of a row as text, in UTC; the seconds are left out if they are 0."""
     return moment_text(from_ms(milliseconds)).removesuffix(":00")

@@ -1,4 +1,4 @@
-"""The steps of `domain apply`: a reseller's domains in files, compared with those of the service."""
+"""The steps of `domain apply`: a reseller's domains in files, compared with the domains of the service."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Domains(Noun):
         self.client = client
 
     def steps(self, written: Iterable[WrittenDomain], *, prune: int | None) -> list[DomainStep]:
-        """The steps that create or change the written domains.
+        """Return the steps that create or change the domains in files.
 
-        With `prune` the steps also remove all other domains. UsageError if these are more than `prune`, or if two
-        entries have one name.
+        If `prune` is not None, the steps also remove all other domains. UsageError if they would remove more than
+        `prune` domains, or if two entries have the same name.
         """
         desired: dict[str, WrittenDomain] = {}
         for entry in written:
@@ -84,7 +84,10 @@ class Domains(Noun):
 
 
 def differ(wanted: WrittenDomain, existing: Domain | None) -> list[FieldDifference]:
-    """The differences between a domain in a file and the existing domain, which is None if the service has none."""
+    """Return the differences between a domain in a file and the existing domain.
+
+    `existing` is None for a new domain.
+    """
     before = {} if existing is None else exported(existing)
     after = {key: value for key in KEYS[1:] if (value := getattr(wanted, key)) is not None}
     changed = [key for key, value in after.items() if value != before.get(key)]
@@ -95,7 +98,7 @@ def differ(wanted: WrittenDomain, existing: Domain | None) -> list[FieldDifferen
 
 
 def _check_unchanged(step: DomainStep, wanted: WrittenDomain, existing: Domain) -> None:
-    """UsageError if anything but the state of a domain differs: no service can change its other values."""
+    """Raise UsageError if a domain differs in more than its state: no service can change other values."""
     for key, before, after in (
         (difference.key, difference.before, difference.after) for difference in step.differences
     ):
@@ -109,12 +112,12 @@ def _check_unchanged(step: DomainStep, wanted: WrittenDomain, existing: Domain) 
 
 
 def removed(steps: Sequence[DomainStep]) -> list[str]:
-    """The names of the domains that are removed."""
+    """Return the names of the domains that the steps remove."""
     return [step.existing.name for step in steps if step.existing and step.action is Action.REMOVE]
 
 
 def _check_number(steps: Sequence[DomainStep], most: int | None) -> None:
-    """UsageError if more than `most` domains would be removed, because their users would be removed with them."""
+    """Raise UsageError if more than `most` domains would be removed, because their users would be removed, too."""
     names = removed(steps)
     if most is not None and len(names) > most:
         raise UsageError(
@@ -124,5 +127,5 @@ def _check_number(steps: Sequence[DomainStep], most: int | None) -> None:
 
 
 def _short(name: str) -> str:
-    """The name without its reseller."""
+    """Return a domain's name without the reseller."""
     return name.partition("@")[0]

@@ -1,13 +1,13 @@
-"""The steps of `job apply`: jobs in files, compared with those of the service.
+"""The steps of `job apply`: jobs in files, compared with the jobs of the service.
 
 A service shows the query and the destination's type of a job, but not the parameters. So a job is launched with a name
-that ends in a hash of its definition, as nightly-auth.3f2a9c1b. Another hash means another definition.
+that ends in a hash of its definition, such as nightly-auth.3f2a9c1b. Another hash means another definition.
 
-A changed job is continued: svcctl's own service launches the new job and stops the old job in one transaction. Another
-service first stops the old job, then launches the new job from the lastDatetime of the old one. The old job is removed
-when the new job runs; if the new job fails at once, the old job runs again. An interruption leaves the old job, the new
-job, or both. The next `apply` continues from the remaining job, or from the new job if both remain, even if the files
-have changed since.
+A changed job is continued: svcctl's own service launches the new job and stops the old job in one transaction. With
+another service, svcctl first stops the old job, then launches the new job from the lastDatetime of the old job. The old
+job is removed when the new job runs. If the new job fails at once, the old job runs again. An interruption leaves the
+old job, the new job, or both. The next `apply` continues from the remaining job, or from the new job if both remain,
+even if the files have changed since.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 SETTLED_SECONDS = 7.0
-"""The longest wait for a new job to deliver or to fail; a Kafka that does not answer is reported after 5 s."""
+"""The maximum wait for a new job to deliver or to fail, in seconds.
+
+If Kafka does not answer, the job fails after 5 s.
+"""
 POLL_SECONDS = 0.1
 NOT_CHECKED = "the queries, which only svcctl's own service checks without running them"
 MISSED = "events that came late while job '{name}' changed may be missed: this service has no 'continues'"
@@ -41,9 +44,9 @@ JobStep = PlanStep[WrittenJob, Sequence[Job]]
 
 
 class DomainJobs(Noun):
-    """The jobs of a domain. Several jobs of the service can share a name; a step has all jobs of its name.
+    """The jobs of a domain. Several jobs of the service can have the same name; a step is about all jobs of a name.
 
-    `relaunch` names the jobs that are launched again although their definition is the same.
+    `relaunch` has the names of jobs that are launched again even if their definition is unchanged.
     """
 
     kind = "job"
@@ -67,7 +70,9 @@ class DomainJobs(Noun):
         return own_service.table_names(self.client) is not None
 
     def steps(self, written: Sequence[WrittenJob], *, prune: bool) -> list[JobStep]:
-        """The steps that create or change the written jobs; with `prune`, also remove other jobs applied from files.
+        """Return the steps that create or change the jobs in files.
+
+        With `prune`, they also remove other jobs with a hash.
 
         UsageError if `relaunch` names a job that no file has.
         """
@@ -82,12 +87,12 @@ class DomainJobs(Noun):
         return plan(desired, actual, self._differ, lambda jobs: prune and any(map(_is_applied, jobs)))
 
     def _unchanged(self, wanted: WrittenJob, existing: Sequence[Job] | None) -> Job | None:
-        """The job that already has the definition in the file; None without such a job, or if `relaunch` names it."""
+        """Return the job that already has the definition in the file; None if there is none, or `relaunch` names it."""
         same = [job for job in current(existing or ()) if _hash(job) in wanted.hashes]
         return None if wanted.name in self.relaunch else _latest(same)
 
     def _differ(self, wanted: WrittenJob, existing: Sequence[Job] | None) -> list[FieldDifference]:
-        """The differences between the jobs of a name and the job in a file, without the values of secrets."""
+        """Return the differences between the jobs with a name and the job in a file, without the values of secrets."""
         unchanged = self._unchanged(wanted, existing)
         old = unchanged or _latest(existing or ())
         if old is None:
@@ -116,13 +121,13 @@ class DomainJobs(Noun):
         return None if self.is_own else NOT_CHECKED
 
     def _check_type(self, wanted: WrittenJob) -> None:
-        """UsageError for a type of destination that svcctl's own service does not have."""
+        """Raise UsageError for a type of destination that svcctl's own service does not have."""
         if destinations.canonical_type(wanted.type) not in destinations.TYPES:
             error = destinations.unknown_type(wanted.type)
             raise wanted.document.error(error.message, "destination.type", hint=error.hint)
 
     def _check_query(self, wanted: WrittenJob) -> None:
-        """UsageError for a query that svcctl's own service refuses."""
+        """Raise UsageError for a query that svcctl's own service refuses."""
         try:
             with self.client.query(wanted.question):
                 return
@@ -155,7 +160,7 @@ class DomainJobs(Noun):
         return moved if moved and unchanged else "updated"
 
     def _put(self, job: Job, state: str) -> str | None:
-        """Start or stop a job unless it is in the state already; returns `started`, `stopped` or None."""
+        """Start or stop a job. Returns `started` or `stopped`, or None if the job was in this state already."""
         if _is_in(job, state):
             return None
         if state == STOPPED:
@@ -170,7 +175,10 @@ class DomainJobs(Noun):
                 self.client.remove_job(job.id)
 
     def _launched(self, wanted: WrittenJob, job_id: str) -> Job:
-        """Return the job that was just launched. If the service gave it another name, remove it: ServiceError."""
+        """Return the job that was just launched.
+
+        If the service gave it another name, remove it and raise ServiceError.
+        """
         job = self.client.job(job_id)
         if job.friendly_name == wanted.full_name:
             return job
@@ -181,7 +189,7 @@ class DomainJobs(Noun):
         )
 
     def _replaced(self, wanted: WrittenJob, old: Job) -> Job:
-        """Launch the job that continues the old one, and return it once it runs.
+        """Launch a job that continues the old job, and return the new job as soon as it runs.
 
         If the new job is refused, or fails before it has read anything, it is removed, and the old job runs again.
         """
@@ -203,7 +211,7 @@ class DomainJobs(Noun):
         return job
 
     def _continuing(self, wanted: WrittenJob, old: Job) -> Job:
-        """Launch the job that continues an old one, and stop the old one."""
+        """Launch a job that continues the old job, and stop the old job."""
         if self.is_own:
             return self._launched(wanted, self.client.launch(wanted.request(continues=old.id)))
         if not _is_in(old, STOPPED):
@@ -213,7 +221,10 @@ class DomainJobs(Noun):
         return self._launched(wanted, self.client.launch(wanted.request(from_=reached / 1000 if reached else None)))
 
     def _settled(self, job: Job, old: Job) -> tuple[str | None, Job]:
-        """Wait until a new job delivers, reads further or fails; returns the failure or None, and the job by then."""
+        """Wait until a new job delivers, reads further or fails.
+
+        Returns the failure or None, and the job as it is then.
+        """
         begun = self.client.job(old.id).last_datetime or 0
         deadline = time.monotonic() + SETTLED_SECONDS
         while True:
@@ -227,7 +238,7 @@ class DomainJobs(Noun):
 
 
 def definitions(wanted: WrittenJob, old: Job) -> list[FieldDifference]:
-    """The differences between the definition of a job and that in a file, as far as the service shows them."""
+    """Return the differences between a job and its definition in a file, as far as the service shows them."""
     differ = []
     if old.query and old.query.strip() != wanted.query.strip():
         differ.append(FieldDifference("query", old.query, wanted.query))
@@ -240,7 +251,10 @@ def definitions(wanted: WrittenJob, old: Job) -> list[FieldDifference]:
 
 
 def _check_files(wanted: WrittenJob, old: Job) -> None:
-    """UsageError if a changed job would reuse the names of its files: the service cannot continue their numbers."""
+    """Raise UsageError if a changed job would write files of the same name.
+
+    The service cannot continue the numbers of such files.
+    """
     before = _hash(old)
     if wanted.files is None or not _is_of_type(old, wanted):
         return
@@ -253,7 +267,10 @@ def _check_files(wanted: WrittenJob, old: Job) -> None:
 
 
 def exported(job: Job) -> dict[str, Any]:
-    """A job as an entry of a file, as far as the service shows it: svcctl's own service shows all but the secrets."""
+    """Convert a job to an entry of a file, as far as the service shows the job.
+
+    svcctl's own service shows everything except the secrets.
+    """
     row = destinations.TYPES.get((job.type or "").lower())
     values: dict[str, Any] = {
         "name": split_name(job.friendly_name or job.id)[0],
@@ -267,14 +284,17 @@ def exported(job: Job) -> dict[str, Any]:
 
 
 def _date(ms: int | None) -> str | None:
-    """A date in epoch milliseconds, as YAML files of jobs have it."""
+    """Convert a date in epoch milliseconds to the form in YAML files of jobs."""
     if ms is None:
         return None
     return from_ms(ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _hash(job: Job) -> str | None:
-    """The hash of a job's definition: from its name, or computed for svcctl's own service; None if unknown."""
+    """Return the hash of a job's definition: from the job's name, or computed from the job.
+
+    None if the name has no hash, and the service does not show the parameters.
+    """
     named, end = split_name(job.friendly_name or "")[1], job.extra.get("to")
     if named is None and "params" in job.extra:
         return hash_of(job.query or "", end and end / 1000, job.type or "", job.extra["params"])
@@ -282,7 +302,7 @@ def _hash(job: Job) -> str | None:
 
 
 def _is_applied(job: Job) -> bool:
-    """Whether the name of a job has a hash, so that it was applied from a file."""
+    """Whether the name of a job has a hash, which means that the job was applied from a file."""
     return split_name(job.friendly_name or "")[1] is not None
 
 
@@ -297,13 +317,19 @@ def _is_of_type(job: Job, wanted: WrittenJob) -> bool:
 
 
 def current(jobs: Sequence[Job]) -> list[Job]:
-    """The jobs that no other job continues. A continued job would, if started, deliver the same events again."""
+    """Return the jobs that no other job continues.
+
+    If a continued job were started, it would deliver the same events again.
+    """
     continued = {job.extra.get("continues") for job in jobs}
     return [job for job in jobs if job.id not in continued]
 
 
 def _latest(jobs: Sequence[Job]) -> Job | None:
-    """The current job that is running, else the one that has read the most; among equals, the last in the list."""
+    """Return the current job that runs, or else the current job that has read the most.
+
+    Among equal jobs, the last one in the list is returned.
+    """
     return max(
         reversed(current(jobs)),
         key=lambda job: (job.status == JobStatus.RUNNING, job.last_datetime or 0),

@@ -1,4 +1,4 @@
-"""The plan of an `apply`: the steps from the actual state to the desired one, and how they are shown."""
+"""The plan of an `apply`: the steps from the actual state to the desired state, and the way to show them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Wanted = TypeVar("Wanted")
 Existing = TypeVar("Existing")
 
 CHANGES = row_listing("action", "kind", "name", "key", "before", "after")
-"""The steps of `apply`, a row for each key that differs."""
+"""The steps of `apply`, with a row for each key that differs."""
 
 
 class Action(StrEnum):
@@ -28,7 +28,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldDifference:
-    """A field whose value is to change, both values in words; None where there is no value."""
+    """A field whose value changes. Both values are in words, or None if there is no value."""
 
     key: str
     before: str | None
@@ -52,7 +52,7 @@ def plan(
     differ: Callable[[Wanted, Existing | None], Sequence[FieldDifference]],
     surplus: Callable[[Existing], bool],
 ) -> list[PlanStep[Wanted, Existing]]:
-    """The steps in the order of the desired things, then the removals.
+    """Return the steps in the order of the desired things, and then the removals.
 
     An actual thing that is not desired is removed if `surplus` returns true for it.
     """
@@ -72,7 +72,10 @@ _TITLES = {Action.CREATE: "new ", Action.CHANGE: "", Action.REMOVE: "removed "}
 
 
 def show(svc: Context, kind: str, where: str, steps: Sequence[PlanStep[Any, Any]], format: str | None) -> None:
-    """Print the steps for things of a kind: as lines with - and +, or in `format` if it is not None."""
+    """Print the steps for things of a kind, as lines with - and +.
+
+    If `format` is not None, print them in that format.
+    """
     if format is not None:
         changed = [
             (
@@ -95,7 +98,7 @@ def show(svc: Context, kind: str, where: str, steps: Sequence[PlanStep[Any, Any]
 
 
 def _show_difference(svc: Context, difference: FieldDifference, *, is_change: bool) -> None:
-    """Print the old and the new value of a difference, compared line by line if one of them has several lines."""
+    """Print the old and the new value of a difference. Values with several lines are compared line by line."""
     before, after = (difference.before or "none").splitlines(), (difference.after or "none").splitlines()
     if len(before) <= 1 and len(after) <= 1:
         if is_change:

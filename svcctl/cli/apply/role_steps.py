@@ -1,4 +1,4 @@
-"""The steps of `role apply`: roles in files, compared with those of the service."""
+"""The steps of `role apply`: roles in files, compared with the roles of the service."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 UNREADABLE = Role()
-"""The role of a service that cannot show roles: neither its existence nor its fields are known."""
+"""Stands for a role of a service that cannot show roles, so neither its existence nor its fields are known."""
 NOT_CHECKED = "the names of policies and applications (rule 7), which this service does not list"
 
 RoleStep = PlanStep[WrittenRole, Role]
@@ -36,7 +36,10 @@ class Roles(Noun):
         self.where = f" in {domain}"
 
     def steps(self, written: Sequence[WrittenRole], *, prune: bool) -> list[RoleStep]:
-        """The steps that create or change the written roles; with `prune`, also remove all other custom roles."""
+        """Return the steps that create or change the roles in files.
+
+        With `prune`, they also remove all other custom roles.
+        """
         desired = {str(entry.role.name): entry for entry in written}
         actual = {name: existing for name in desired if (existing := self._found(name)) is not None}
         if prune:
@@ -56,7 +59,7 @@ class Roles(Noun):
 
     @cached_property
     def available(self) -> Mapping[str, Collection[str]] | None:
-        """The names that roles of the domain can grant; None if the service does not list them."""
+        """Return the names that roles of the domain can grant; None if the service does not list them."""
         return own_service.available(self.client, self.domain)
 
     def check(self, step: RoleStep) -> str | None:
@@ -76,7 +79,7 @@ class Roles(Noun):
         return [text for step in steps if step.wanted for text in grants(step.wanted, self.domain, step.action)]
 
     def make(self, step: RoleStep) -> str:
-        """Make a step. A role that cannot be read is updated, and created if the update finds none."""
+        """Make a step. A role that cannot be read is updated. If there is no such role, it is created."""
         client, domain, name = self.client, self.domain, step.name
         if step.wanted is None:
             client.delete_role(domain, name)
@@ -107,7 +110,10 @@ def differ(written: WrittenRole, existing: Role | None) -> list[FieldDifference]
 
 
 def differences(current: Role, wanted: Role) -> list[FieldDifference]:
-    """The fields in which a role differs from the wanted one; fields that are not given stay unchanged."""
+    """Return the fields in which a role differs from the wanted role.
+
+    Fields that are None in `wanted` stay unchanged.
+    """
     before, said, shown = roles.comparable(current), roles.in_words(current), roles.in_words(wanted)
     return [
         FieldDifference(key, said.get(key), shown[key])
@@ -117,6 +123,6 @@ def differences(current: Role, wanted: Role) -> list[FieldDifference]:
 
 
 def grants(written: WrittenRole, domain: str, action: Action) -> list[str]:
-    """A warning about unlimited grants of a role; an empty list for a role without unlimited grants."""
+    """Return a list with a warning about unlimited grants of a role; empty if the role has no unlimited grants."""
     granted = written.grants_all(update=action is not Action.CREATE)
     return [f"{written.label} grants {granted} of {domain}, including future ones."] if granted else []

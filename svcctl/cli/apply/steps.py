@@ -1,4 +1,4 @@
-"""The run of an `apply`: show the steps, ask, and make one step after the other."""
+"""Run an `apply`: show the steps, ask, and make the steps one after the other."""
 
 from __future__ import annotations
 
@@ -16,35 +16,38 @@ from svcctl.words import counted
 
 
 class Noun(ABC):
-    """A kind of things that files describe: its name, its warnings, and the changes that a step makes."""
+    """A kind of things that files describe, such as roles: its name, its warnings, and its steps."""
 
     kind: str
-    """`role`."""
+    """The name of the kind, such as `role`."""
     where: str = ""
-    """The place of the things, printed after a name or their plural: ` in acme`, or empty."""
+    """The place of the things, such as ` in acme`, or empty. Messages print it after a name."""
 
     @abstractmethod
     def check(self, step: Any) -> str | None:
-        """Check a step before any is made; returns a description of the parts that cannot be checked here, or None.
+        """Check a step before any step is made. Returns a description of the parts that cannot be checked, or None.
 
         UsageError for a step that the service would refuse.
         """
 
     def warnings(self, steps: Sequence[Any]) -> Iterable[str]:
-        """Warnings to print before the question."""
+        """Return the warnings to print before the question."""
         return ()
 
     def prepare(self, step: Any) -> None:
-        """Read what a step needs, before the first one is made."""
+        """Read the data that a step needs, before the first step is made."""
         return
 
     @abstractmethod
     def make(self, step: Any) -> str:
-        """Make a step; returns its outcome as a participle, such as `created`."""
+        """Make a step, and return the outcome as a participle, such as `created`."""
 
 
 def carry_out(svc: Context, noun: Noun, steps: Sequence[PlanStep[Any, Any]], options: ApplyOptions) -> None:
-    """Show the steps, and make them unless --dry-run or --check is given. Differs for any step, with --check."""
+    """Show the steps, and make them unless --dry-run or --check is given.
+
+    With --check, raises Differs if there is any step.
+    """
     is_trial = options.check or options.dry_run
     unchecked = dict.fromkeys(svc.diagnostics.for_each(steps, noun.check, failures=UsageError))
     for part in filter(None, unchecked if is_trial else ()):
@@ -70,7 +73,7 @@ def carry_out(svc: Context, noun: Noun, steps: Sequence[PlanStep[Any, Any]], opt
 
 @contextmanager
 def _about_step(noun: Noun, step: PlanStep[Any, Any]) -> Iterator[None]:
-    """Add the thing of the step to errors, and the fact that the step can be repeated."""
+    """Add to errors the name of the thing that the step changes, and that the step can be repeated."""
     try:
         yield
     except (ServiceError, Unavailable) as error:

@@ -15,7 +15,7 @@ LISTS = {
 
 
 def column_names(command: str) -> tuple[str, ...]:
-    """The names of the columns that a command can print; empty for a command without a row of `LISTS`."""
+    """Return the names of the columns that a command can print; empty if the command has no row in `LISTS`."""
     if command not in LISTS:
         return ()
     module, listing = LISTS[command]

@@ -31,16 +31,16 @@ _ERROR = ListField[Watched](
 )
 _QUERY = ListField[Watched]("query", attrgetter("job.query"))
 _IS_FAILING = ListField[Watched]("failing", lambda row: models.status_text(row.job) == models.FAILING, "bool")
-"""A column in formats for programs only, where the status is the service's own word."""
+"""A column that only programs get, because in their formats the status is the service's own word."""
 
-# A narrow terminal leaves out the last columns, so people get the most important ones first.
+# A narrow terminal leaves out the last columns, so the most important columns come first.
 _SHORT_ID = replace(_ID, value=attrgetter("short"))
 _STATE = replace(_STATUS, value=lambda row: models.status_text(row.job), marks={models.FAILING: 31})
 _LAG_IN_WORDS = replace(_LAG_FIELD, shown=lambda row: None if row.lag is None else rough_text(row.lag), shown_type="id")
 
 
 def _only_generated(jobs: Sequence[Watched]) -> bool:
-    """Whether the service counts, for some job, the events that it generated but not those that it sent."""
+    """Whether the service counts the generated events of any of the jobs, but not the sent events of that job."""
     return any(row.job.events_sent is None and row.job.event_generated is not None for row in jobs)
 
 

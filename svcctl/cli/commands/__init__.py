@@ -1,4 +1,7 @@
-"""One module per noun; each has a `register` that adds its commands to the root app, and none imports another."""
+"""One module per noun. Each module has a `register` that adds its commands to the root app.
+
+No module imports another one.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,20 @@ NOUNS = {
     "completion": "Print or install the completion script of a shell.",
     "help": "Explain a topic: dates, formats, profiles and more.",
 }
-"""The purpose of each noun, in the order of the root's help page. The page is made without importing the modules."""
+"""The purpose of each noun, in the order of the root's help page.
+
+This page is made without importing the modules of the nouns.
+"""
 
 
 def page_of(noun: str, command: Callable[..., object]) -> str:
-    """The help page of a noun that is a single command: its purpose, then the command's docstring."""
+    """Return the help page of a noun that is a single command: the noun's purpose, then the command's docstring."""
     return f"{NOUNS[noun]}\n\n{cleandoc(command.__doc__ or '')}"
 
 
 def verbs_of(noun: str, *paragraphs: str) -> App:
-    """The app of a noun, to which its module adds verbs. Its help page has the noun's purpose, then the paragraphs."""
+    """Return the app of a noun, to which the noun's module adds verbs.
+
+    The help page of the app has the noun's purpose, then the paragraphs.
+    """
     return App(help="\n\n".join((NOUNS[noun], *paragraphs)), no_args_is_help=True)

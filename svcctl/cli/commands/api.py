@@ -24,7 +24,7 @@ METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
 _USAGE = Advice("usage: svcctl api [METHOD] PATH, such as ", CommandLine("svcctl api /search/jobs"))
 
 PATHS = ("/search/query", "/search/jobs", "/search/job/", "/domain", "/domain/")
-"""The interface's paths, or how they begin."""
+"""The paths of the interface, or the beginnings of these paths."""
 
 MethodArg = Annotated[
     str | None,
@@ -78,7 +78,7 @@ def api(
     method, path = _operation(method, path, data)
     body, headers = _body(data), dict(_header(text) for text in header or [])
     start = bytearray()
-    """The beginning of the answer, to recognise a refusal; a longer answer is not a refusal."""
+    """The beginning of the answer, in which a refusal is recognised. A longer answer is not a refusal."""
 
     def watched(chunks: Iterator[bytes]) -> Iterator[bytes]:
         try:
@@ -86,7 +86,7 @@ def api(
                 start.extend(chunk[: MAX_BODY + 1 - len(start)])
                 yield chunk
         except UnprovenEnd:
-            if answer.error(bytes(start)) is None:  # a refusal counts even without a proven end
+            if answer.error(bytes(start)) is None:  # a refusal counts even if its end is not proven
                 raise
 
     def late(seconds: float) -> SvcctlError:
@@ -109,11 +109,11 @@ def api(
         if error := answer.error(bytes(start)):
             if sink is not svc.output.sink:
                 svc.output.stream(iter((bytes(start),)), svc.output.sink)
-            raise error  # inside the block, so that no file appears
+            raise error  # raised inside the block, so that no file appears
 
 
 def _operation(method: str | None, path: str | None, data: str | None) -> tuple[str, str]:
-    """The method and the path; a path alone, which Typer takes for the method, is a GET."""
+    """Return the method and the path. If only a path is given, Typer takes it for the method, and the method is GET."""
     if path is None and (method is None or method.upper() not in METHODS):
         method, path = None, method
     if method is not None and method.upper() not in METHODS:
@@ -136,5 +136,5 @@ def _body(data: str | None) -> bytes:
 def _header(text: str) -> tuple[str, str]:
     name, colon, value = text.partition(":")
     if not colon or not name.strip():
-        raise UsageError("--header must be of the form NAME:VALUE")  # it may hold a secret, so it is not repeated
+        raise UsageError("--header must be of the form NAME:VALUE")  # the text may hold a secret, so it is not repeated
     return name.strip(), value.strip()

@@ -82,7 +82,10 @@ def manual_pages(ctx: typer.Context, directory: DirectoryArg) -> None:
 
 
 def _uninstall(svc: Context, pages: Mapping[str, str]) -> None:
-    """Remove the installed files; notes name the files that are kept, and the lines of start files to remove."""
+    """Remove the installed files.
+
+    Notes name the files that are kept, and the lines of start files that the user should remove.
+    """
     removed = installed_files.remove(svc.environment, pages)
     for path in removed.scripts:
         svc.diagnostics.note(f"removed {path}")
@@ -103,7 +106,7 @@ def _pages(ctx: typer.Context) -> dict[str, str]:
 
 
 def _tree(ctx: typer.Context) -> Any:
-    """The root command with all nouns."""
+    """Return the root command with all nouns."""
     root: Any = ctx.find_root().command
     root.load(*NOUNS)
     return root

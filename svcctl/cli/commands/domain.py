@@ -70,7 +70,7 @@ def register(app: typer.Typer) -> None:
 def list_(ctx: typer.Context, options: ListOptions) -> None:
     """List domains"""
     svc: Context = ctx.obj
-    # The client is made when the options are checked.
+    # The client is made only after the options were checked.
     print_list(svc, DOMAINS, lambda: svc.client.domains(), options, "no domains")  # noqa: PLW0108
 
 
@@ -181,7 +181,10 @@ def rm(ctx: typer.Context, name: DomainArg, yes: YesOpt = False, if_needed: IfTh
 
 
 def _full_name(svc: Context, name: str) -> str:
-    """The domain's full name, with its @ part; the name as typed if the service does not return it."""
+    """Return the full name of a domain, with its @ part.
+
+    If the service does not return the domain, return the typed name.
+    """
     if "@" not in name:
         with suppress(SvcctlError):
             return svc.client.domain(name).name

@@ -121,10 +121,10 @@ FiguresOpt = Annotated[
 ]
 
 Change = Callable[[str], Changed]
-"""Changes the job with an ID."""
+"""Changes the job that has this ID."""
 
 LAST_LOOK = 5.0
-"""Seconds after --max-time in which the service may still answer; then the command ends regardless."""
+"""The seconds after --max-time in which the service may still answer. Then the command ends in any case."""
 
 _app = verbs_of("job", "FAILING is a running job with an error. Programs get 'status' RUNNING and 'failing' true.")
 
@@ -398,7 +398,8 @@ def wait(
         def report(job: Job) -> None:
             nonlocal last
             last = progress(job, wanted)
-            # A service does not return the end of a job's range; a job that has read up to now is past any earlier end.
+            # Services do not return the end of a job's range. A job that has read up to now would have passed any
+            # earlier end.
             if JobStatus.COMPLETED in wanted and (job.last_datetime or 0) >= start_ms and job.id not in endless:
                 endless.add(job.id)
                 svc.diagnostics.note(
@@ -436,7 +437,7 @@ def watch(
     output_format = svc.format(format, lists=True)
 
     def read() -> tuple[Job, ...]:
-        return svc.client.jobs()  # the client is made here, so that the screen shows the wait
+        return svc.client.jobs()  # the client is made late, so that the screen shows the wait
 
     seen = looks(read, job_ids.read(ids or []), interval=interval, seconds=max_time, clock=svc.clock)
     svc.output.watch(WATCHED, seen, output_format)
@@ -450,7 +451,7 @@ def _chosen(svc: Context, names: Sequence[str], *, changes: bool = False) -> Cho
 
 
 def _oldest(svc: Context, typed: Any) -> int:
-    """The epoch milliseconds of --from, with a note if it was read in a zone that was not typed with it."""
+    """Convert --from to epoch milliseconds. A note names the zone if the zone was not typed."""
     from svcctl.dates.range import read_in, start_of
 
     zone = svc.profile.time_zone
@@ -463,7 +464,7 @@ def _oldest(svc: Context, typed: Any) -> int:
 
 
 def _delivering(svc: Context) -> Chosen:
-    """All jobs that deliver something; a note has the number of the others."""
+    """Return all jobs that deliver something. A note has the number of the other jobs."""
     jobs = svc.client.jobs()
     idle = [job for job in jobs if (job.type or "").lower() == "donothing"]
     if idle:
@@ -474,7 +475,7 @@ def _delivering(svc: Context) -> Chosen:
 
 
 def _there(svc: Context, chosen: Chosen) -> Chosen:
-    """The jobs that exist; a note names the others."""
+    """Return the chosen jobs that exist. Notes name the jobs that do not exist."""
     ids = []
     for job_id in chosen.ids:
         with done_if(True, lambda error: isinstance(error, NotFound), svc.diagnostics.note):
@@ -493,14 +494,17 @@ def _print_each(
     *,
     single: bool = False,
 ) -> None:
-    """Call `act` for each job and print the jobs that it returns; an error is reported, and the next job follows."""
+    """Call `act` for each job, and print the jobs that it returns.
+
+    After an error, which is reported, the next job follows.
+    """
     output_format = svc.format(format, lists=True)
 
     def acted(job_id: str) -> Watched:
         return at_moment([_hinted(chosen, act, job_id)], _now(svc), chosen.short(job_id))[0]
 
     jobs = svc.diagnostics.for_each(chosen.ids, acted)
-    for first in jobs:  # when all jobs failed there is nothing to print, not even a heading
+    for first in jobs:  # if all jobs failed, nothing is printed, not even a heading
         svc.output.records(listing, chain([first], jobs), output_format, selection, single=single)
 
 
@@ -522,7 +526,7 @@ def _hinting(chosen: Chosen, job_id: str) -> Iterator[None]:
 
 
 def _to(svc: Context, change: Callable[[str], Job], wanted: JobStatus, if_needed: bool) -> Change:
-    """The change that starts or stops a job; a completed job stays unchanged."""
+    """Return the change that starts or stops a job. A completed job stays unchanged."""
 
     def act(job_id: str) -> Changed:
         changed = change_job(change, svc.client, job_id, wanted, if_needed=if_needed)
@@ -534,7 +538,7 @@ def _to(svc: Context, change: Callable[[str], Job], wanted: JobStatus, if_needed
 
 
 def _change(svc: Context, chosen: Chosen, change: Change, changed: str, format: str | None) -> None:
-    """Change jobs. Notes name the unchanged jobs, and the number of jobs that were `changed`, such as `stopped`."""
+    """Change jobs. Notes name the unchanged jobs, and say how many jobs were `changed`, in a word such as `stopped`."""
     ids = []
 
     def act(job_id: str) -> Job:
@@ -553,11 +557,14 @@ def _change(svc: Context, chosen: Chosen, change: Change, changed: str, format: 
 
 
 def _removal(svc: Context, chosen: Chosen) -> str:
-    """The question before a removal, which names the jobs if a person is asked. Reported when a job is unknown."""
+    """Return the question before a removal. If a person is asked, it names the jobs.
+
+    Raises Reported if a job is unknown.
+    """
     known = {job.id: job for job in chosen.listed()}
 
     def find(job_id: str) -> Job:
-        return known.get(job_id) or _hinted(chosen, svc.client.job, job_id)  # a service need not list all jobs
+        return known.get(job_id) or _hinted(chosen, svc.client.job, job_id)  # a service may not list all jobs
 
     try:
         jobs = list(svc.diagnostics.for_each(chosen.ids, find))
@@ -566,7 +573,7 @@ def _removal(svc: Context, chosen: Chosen) -> str:
         raise
     if len(jobs) == 1:
         return f"Remove job {_about(jobs[0], shortest(known) if svc.is_attended else None)}?"
-    if not svc.is_attended:  # the question is then part of an error line
+    if not svc.is_attended:  # the question becomes part of an error message, in one line
         return f"Remove {len(jobs)} jobs?"
     named = [_about(job, shortest(known)) for job in jobs]
     return "\n  ".join(["Jobs:", *named]) + f"\nRemove these {len(jobs)} jobs?"

@@ -55,7 +55,7 @@ FromFileOpt = Annotated[
 
 
 def _step(result: Result, width: int) -> str:
-    """A step of `profile check` as wrapped text, next to the step's name if the terminal is wide enough."""
+    """Return a step of `profile check` as wrapped text, next to the step's name if the terminal is wide enough."""
     text = f"{result.text}; {result.next}" if result.next and result.error is None else result.text
     return textwrap.fill(
         visible(text),
@@ -134,7 +134,7 @@ def set_(
     changes |= _assigned(svc, fields or [])
     changes = assignments.with_absolute_paths(changes)
     typed = {}
-    if svc.is_attended and sys.stdin.isatty():  # otherwise standard input is data, such as a secret
+    if svc.is_attended and sys.stdin.isatty():  # without a terminal, standard input is data, such as a secret
         typed = assignments.ask_missing(svc.store.before().fields(name), changes, svc.ask_for, svc.diagnostics.note)
     if not changes and not typed:
         raise UsageError("nothing to set", hint="give fields as FIELD=VALUE, for example base_url=https://…")
@@ -186,7 +186,10 @@ def rm(ctx: typer.Context, name: NameArg, yes: YesOpt = False) -> None:
 
 
 def _assigned(svc: Context, words: list[str]) -> dict[str, str]:
-    """The fields in FIELD=VALUE words. A secret is prompted for without echo, or read from a line of standard input."""
+    """Return the fields in words of the form FIELD=VALUE.
+
+    A secret is read at a prompt without echo, or from a line of standard input.
+    """
     lines = text.InputLines(sys.stdin.fileno())
     last = None
 

@@ -1,4 +1,4 @@
-"""`svcctl range`: what --from and --to resolve to; no service is asked."""
+"""`svcctl range`: show the dates that --from and --to mean. No service is needed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ def preview(
 
 
 def _at(moment: Any, zone: Zone | None, now: datetime) -> datetime:
-    """--at as a moment; it must be an absolute date, since a relative one would need a moment itself."""
+    """Return the moment of --at.
+
+    It must be an absolute date, because a relative date would need a moment to count from.
+    """
     if isinstance(moment, str) and operator_of(moment, ALL_OPERATORS) is not None:
         raise UsageError(f"--at '{moment}' is a relative date", hint="give a date such as 2018-10-08T14:33:12Z")
     return start_of(moment, zone, now=now)

@@ -53,7 +53,7 @@ PruneOpt = Annotated[
 
 
 def _finding(finding: Located, width: int) -> str:
-    """A finding of `role lint` as wrapped text, so that no part of its message is cut."""
+    """Return a finding of `role lint` as wrapped text, so that its message is not cut off."""
     line = "" if finding.line is None else f", line {finding.line}"
     role = "" if finding.role is None else f", role '{finding.role}'"
     rule = "" if finding.rule is None else f" (rule {finding.rule})"
@@ -210,7 +210,7 @@ def _whose(role: Role | None) -> str:
 
 
 def _users(role: Role | None) -> list[str]:
-    """The users who have a role and need another one when it is deleted, if the service lists them."""
+    """Return the users of a role, who need another role if it is deleted; empty if the service does not list them."""
     users = None if role is None else role.extra.get("users")
     return list(map(str, users)) if isinstance(users, list) else []
 
@@ -256,7 +256,7 @@ def _ask_about_grants(
 ) -> None:
     """Ask before creating roles that grant everything of a kind; --yes skips the question.
 
-    `look` fails, before anybody is asked, if the role or domain to change does not exist.
+    `look` is called before the question. It fails if the role or the domain to change does not exist.
     """
     granted = [text for role in written for text in grants(role, domain, action)]
     if granted and not yes:
@@ -266,7 +266,7 @@ def _ask_about_grants(
 
 
 def _note_labels(svc: Context, written: Iterable[WrittenRole]) -> None:
-    """Say that the user's labels of resource IDs are lost."""
+    """Print a note that the user's labels of resource IDs are lost."""
     labels = dict.fromkeys(label for role in written for label in role.role.resource_ids or {})
     if lost := ", ".join(f"'{label}'" for label in labels if label not in ("*", "ids")):
         svc.diagnostics.note(
@@ -275,7 +275,7 @@ def _note_labels(svc: Context, written: Iterable[WrittenRole]) -> None:
 
 
 def _require(svc: Context, domain: str, roles: Iterable[str]) -> None:
-    """NotFound, with a hint, when one of the roles does not exist."""
+    """Raise NotFound, with a hint, if one of the roles does not exist."""
     for role in roles:
         with known_role(svc.client, domain, role):
             require(svc.client, domain, role)

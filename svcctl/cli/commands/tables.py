@@ -1,7 +1,7 @@
 """`svcctl tables`: the tables of a service, and the columns of one table.
 
-The interface has no operation for either. svcctl's own service has routes; for other services, the columns of a table
-come from a query's answer.
+The interface has no operation that lists tables or columns. svcctl's own service has routes for this. For other
+services, the columns of a table come from a query's answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from svcctl.terminal.layout import Style, format_cell, iso_text
 from svcctl.terminal.records import ListField, Listing
 
 EXAMPLES = 20
-"""Events to request; a column that is null in all of them has no example."""
+"""The number of events to request. A column that is null in all these events has no example."""
 
 NameArg = Annotated[
     str | None, typer.Argument(metavar="[NAME]", help="Show the columns of this table."), Completes("tables")
@@ -82,12 +82,12 @@ def _listed(svc: Context) -> Sequence[Any]:
 
 
 def _columns(svc: Context, name: str, from_: Any) -> list[list[Any]]:
-    """The columns of a table, each with its type and an example."""
+    """Return the columns of a table, each with its type and an example."""
     from svcctl.api import own_service
 
     try:
         stored = own_service.table(svc.client, name)
-    except ServiceError as error:  # another service may refuse the route in any way; or there is no such table
+    except ServiceError as error:  # another service may refuse the route in any way, or there is no such table
         if isinstance(error, NotFound):
             _check_known(svc, name)
         stored = None
@@ -98,7 +98,7 @@ def _columns(svc: Context, name: str, from_: Any) -> list[list[Any]]:
             svc.diagnostics.note(text)
         start, end, said = dates.from_, dates.to, f"from {dates.label}"
     else:
-        end, said = min(stored.newest // 1000 + 1, math.floor(svc.clock())), ""  # a service waits for a later end
+        end, said = min(stored.newest // 1000 + 1, math.floor(svc.clock())), ""  # a service waits for a future end
         start = min(stored.oldest // 1000, end)
     columns, examples = _sample(svc, name, start, end)
     types = dict(column.rsplit(" ", 1) for column in stored.columns) if stored else {}
@@ -113,7 +113,7 @@ def _columns(svc: Context, name: str, from_: Any) -> list[list[Any]]:
 
 
 def _check_known(svc: Context, name: str) -> None:
-    """NotFound if the service lists its tables and has no table with this name."""
+    """Raise NotFound if the service lists its tables and has no table with this name."""
     from svcctl.api import own_service
     from svcctl.words import among
 
@@ -126,7 +126,7 @@ def _check_known(svc: Context, name: str) -> None:
 
 
 def _sample(svc: Context, name: str, start: Any, end: Any) -> tuple[dict[str, str], dict[str, Any]]:
-    """The columns of a table with their types as the answer has them, and the first value of each that is not null."""
+    """Return the columns of a table, with their types in the answer, and the first non-null value of each column."""
     from svcctl.api.query import QueryRequest
 
     request = QueryRequest(start, end, query=f"from {name}", mode="json/compact", limit=EXAMPLES)

@@ -11,12 +11,12 @@ from svcctl.io import home
 
 
 def cache_directory() -> Path:
-    """The folder of the cached names, which may not exist. UsageError without a home directory."""
+    """Return the folder of the cached names, which may not exist. UsageError if there is no home directory."""
     return home.directory("cache") / "completion"
 
 
 def expire_names() -> None:
-    """Make the next completion ask the service again; the cached names stay in case it does not answer."""
-    with suppress(OSError, SvcctlError):  # no command fails because of completion
+    """Make the next completion ask the service again. The cached names stay, in case the service does not answer."""
+    with suppress(OSError, SvcctlError):  # a command must not fail because of completion
         for path in cache_directory().iterdir():
             os.utime(path, (0, 0))

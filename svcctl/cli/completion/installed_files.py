@@ -1,7 +1,7 @@
 """The files that `svcctl completion --install` writes, which `--uninstall` removes again.
 
-Each ends in a comment with a checksum of the text before it. So a file of any version is recognised, and a file
-that somebody has changed is kept.
+Each file ends in a comment with a checksum of the text before the comment. So `--uninstall` recognises files of any
+version, and keeps a file that somebody has changed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from svcctl.io import files, home
 
 _SEAL = "installed by 'svcctl completion --install'; sha256 "
 _PAGES = "svcctl*.1"
-"""The pattern of the names of manual pages."""
+"""The pattern that matches the file names of manual pages."""
 
 
 @dataclass(slots=True)
 class Removed:
-    """The removed scripts, the number of removed manual pages, and the changed files, which are kept."""
+    """The removed scripts, the number of removed manual pages, and the changed files, which were not removed."""
 
     scripts: list[Path] = field(default_factory=list)
     pages: int = 0
@@ -30,7 +30,10 @@ class Removed:
 
 
 def write(path: Path, text: str, *, comment: str | None = None) -> None:
-    """Write a file, and its directory if it is missing; `comment`, if given, begins a last line with the checksum."""
+    """Write a file, and create its directory if that is missing.
+
+    If `comment` is given, a last line is added, which begins with `comment` and has the checksum.
+    """
     seal = "" if comment is None else f"{comment} {_SEAL}{_checksum(text.encode())}\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -42,8 +45,8 @@ def write(path: Path, text: str, *, comment: str | None = None) -> None:
 def remove(environment: Mapping[str, str], page_names: Iterable[str]) -> Removed:
     """Remove the scripts of all shells and the manual pages. UsageError for a file that cannot be read or removed.
 
-    `page_names` are the names of this version's manual pages; a changed file with another name is left
-    unreported, because it is not svcctl's.
+    `page_names` are the names of this version's manual pages. A changed file with another name is not reported, because
+    it does not belong to svcctl.
     """
     removed, manual, names = Removed(), manual_directory(environment), set(page_names)
     for row in SHELLS.values():
@@ -61,7 +64,7 @@ def remove(environment: Mapping[str, str], page_names: Iterable[str]) -> Removed
 
 
 def stale_lines(environment: Mapping[str, str]) -> Iterator[tuple[Path, int]]:
-    """The lines of the shells' start files that load a missing script, as pairs of file and line number."""
+    """Yield the lines of the shells' start files that load a missing script, as pairs of file and line number."""
     user = home.expanded_path("~")
     zsh = Path(environment.get("ZDOTDIR") or user)
     gone = [path for row in SHELLS.values() if not (path := row.place(environment)).exists()]
@@ -78,7 +81,10 @@ def stale_lines(environment: Mapping[str, str]) -> Iterator[tuple[Path, int]]:
 
 
 def _remove(path: Path) -> bool:
-    """Remove a file if it is unchanged; returns whether it was removed. A link is the user's own, so it stays."""
+    """Remove a file if it is unchanged, and return whether it was removed.
+
+    A link stays, because the user has made it.
+    """
     try:
         if path.is_symlink() or not path.is_file() or not _is_unchanged(path.read_bytes()):
             return False

@@ -1,10 +1,10 @@
-"""Names for completion that change (profiles, jobs, tables, domains) or are too many for a script (zones).
+"""Names for completion that may change (profiles, jobs, tables, domains), or are too many for a script (zones).
 
 Completion scripts get them from `svcctl complete KIND`.
 
 The names of a service are cached in a file for some seconds, so that the next press of Tab sends no request. A child
-process sends the request: the prompt waits for it for a moment, and the child keeps running to fill the cache. Errors
-are never shown, no service is started, and no command that prints a secret is run: a prompt is no place for them.
+process sends the request. The prompt waits for a moment; the child process keeps running until the cache is filled. At
+a prompt, errors must not be shown, no service is started, and no command that prints a secret is run.
 """
 
 from __future__ import annotations
@@ -34,30 +34,33 @@ from svcctl.service import process
 from svcctl.words import counted
 
 PROMPT_WAIT_SECONDS = 0.3
-"""Seconds for which a prompt waits for a service."""
+"""The seconds for which a prompt waits for a service."""
 ASKING = 5
-"""Seconds after which the child process gives up."""
+"""The seconds after which the child process gives up."""
 
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@/+-]*", re.ASCII)
-"""Names without characters that a shell expands: the name is put on a command line, and the user runs that."""
+"""Matches names without characters that a shell expands, because completion puts the name on a command line."""
 
 Pairs = list[tuple[str, str]]
-"""Names, each with a few words about it."""
+"""Pairs of a name and a few words about the name."""
 
 
 @dataclass(frozen=True, slots=True)
 class NameKind:
-    """A kind of names: the function that lists them, and the seconds for which its answer is cached (0: not at all)."""
+    """A kind of names: the function that lists the names, and the seconds for which they are cached (0: not at all)."""
 
     names: Callable[[Context, str], Pairs]
-    """Lists the names; the text is the domain or table whose names they are, if the kind needs one."""
+    """Lists the names. If the kind needs a domain or a table, the text is its name."""
     seconds: int = 0
     includes: Callable[[str], bool] = lambda meaning: True
-    """Decides by a name's meaning whether the name is of this kind."""
+    """Returns whether a name is of this kind, given the meaning of the name."""
 
 
 def names(svc: Context, kind: str, of: str = "") -> Pairs:
-    """The names of a kind, each with a short meaning; empty for an unknown kind and after any error."""
+    """Return the names of a kind, each with a short meaning.
+
+    The list is empty for an unknown kind, and after any error.
+    """
     if kind not in KINDS:
         return []
     row = KINDS[kind]
@@ -74,7 +77,10 @@ def _profiles(svc: Context, of: str) -> Pairs:
 
 
 def _jobs(svc: Context, of: str) -> Pairs:
-    """The IDs of jobs, then their friendly names without hashes. Commands refuse names that several jobs share."""
+    """Return the IDs of jobs, then their friendly names without hashes.
+
+    A name that several jobs share is left out, because commands refuse it.
+    """
     from svcctl.api import models
     from svcctl.api.job_names import split_name
 
@@ -91,14 +97,17 @@ def _jobs(svc: Context, of: str) -> Pairs:
 
 
 def _tables(svc: Context, of: str) -> Pairs:
-    """The tables of the local service. The interface has no operation that lists them, so other services have none."""
+    """Return the tables of the local service.
+
+    For other services there are none, because the interface cannot list tables.
+    """
     from svcctl.api import own_service
 
     return [(table.name, ", ".join(table.column_names)) for table in own_service.status(svc.connect()).tables]
 
 
 def _loaded(svc: Context, of: str) -> Pairs:
-    """The tables with loaded events, not those whose events the service generates."""
+    """Return the tables with loaded events, without the tables whose events the service generates."""
     from svcctl.api import own_service
 
     tables = ((table.name, table.events) for table in own_service.tables(svc.connect()) if not table.live)
@@ -106,9 +115,10 @@ def _loaded(svc: Context, of: str) -> Pairs:
 
 
 def _columns(svc: Context, of: str) -> Pairs:
-    """The columns of a table, of a query, or of the list that a command prints.
+    """Return the columns of a table, of a query, or of the list that a command prints.
 
-    A query is given as bash has it, perhaps in quotes. Its columns are those of its answer, or of its table.
+    A query is given as bash passes it, perhaps in quotes. The columns of a query are those of its answer or of its
+    table.
     """
     if of.startswith("svcctl "):
         return [(name, "") for name in column_names(of.removeprefix("svcctl "))]
@@ -118,7 +128,7 @@ def _columns(svc: Context, of: str) -> Pairs:
 
 
 def _named(svc: Context, of: str, names: Callable[[str], Iterable[str]]) -> Pairs:
-    """The columns of a table, or those that a query names."""
+    """Return the columns of a table, or the columns that a query names."""
     from svcctl.api import query
 
     named: Iterable[str] = (query.ALL_COLUMNS,)
@@ -131,9 +141,9 @@ def _named(svc: Context, of: str, names: Callable[[str], Iterable[str]]) -> Pair
 
 
 def _language(svc: Context, of: str) -> Pairs:
-    """Words for the last clause of a query: the columns that it can name, and the words of the language.
+    """Return words for the last clause of a query: the columns that the clause can name, and the words of the language.
 
-    For a table alone, its columns.
+    If only a table is given, the columns are those of the table.
     """
     from svcctl.api import query
 
@@ -142,7 +152,7 @@ def _language(svc: Context, of: str) -> Pairs:
 
 
 def _unquoted(text: str) -> str:
-    """A word without its shell quotes, if it begins with a quote, which no query does."""
+    """Return a word without its shell quotes, if it begins with a quote. No query begins with a quote."""
     if text[:1] not in ("'", '"'):
         return text
     try:
@@ -156,7 +166,7 @@ def _roles(svc: Context, of: str) -> Pairs:
 
 
 def _saved_queries(svc: Context, of: str) -> Pairs:
-    """The saved queries of the local service, read from its state; the service need not run."""
+    """Return the saved queries of the local service. They are read from its state, so the service need not run."""
     if svc.profile.name not in BUILT_IN or not svc.files.state.exists():
         return []
     extras.need("service", "the local service")
@@ -178,14 +188,17 @@ def _states(svc: Context, of: str) -> Pairs:
 
 
 def _zones(svc: Context, of: str) -> Pairs:
-    """The zones that have names. Those of GMT are in the scripts as the interface writes them: Etc/GMT+2 is GMT-2."""
+    """Return the names of zones, except those of GMT.
+
+    The scripts have the names of GMT zones as the interface writes them: its GMT-2 is the zone Etc/GMT+2.
+    """
     from zoneinfo import available_timezones
 
     return [(name, "") for name in sorted(available_timezones()) if "GMT" not in name]
 
 
 def _file_formats(svc: Context, of: str) -> Pairs:
-    """The formats of files that can be loaded."""
+    """Return the formats of files that can be loaded."""
     from svcctl.service.loading.kinds import FILE_KINDS
 
     return [(name, "") for name in FILE_KINDS]
@@ -218,13 +231,13 @@ def _short(meaning: str) -> str:
 
 
 def _cached(svc: Context, kind: NameKind, of: str) -> Pairs:
-    """The names that the service last sent, requested again if the cache is too old."""
+    """Return the names from the cache. If the cache is too old, the names are requested again."""
     profile = svc.profile
     account = [profile.name, *(profile.values[name].read() for name in ("base_url", "socket", "api_key"))]
     digest = hashlib.sha256(json.dumps([str(svc.store.path), kind.names.__name__, of, *account]).encode()).hexdigest()
     path = cache_directory() / f"{digest[:32]}.json"
     age, pairs = _read(svc, path)
-    # A command may prompt for a password, on the line that the user is typing.
+    # A command that prints a secret may prompt for a password, on the line that the user is typing.
     stopped = profile.name in BUILT_IN and not process.listens(svc.files)
     if age < kind.seconds or profile.runs_a_command or stopped:
         return pairs
@@ -233,7 +246,10 @@ def _cached(svc: Context, kind: NameKind, of: str) -> Pairs:
 
 
 def _read(svc: Context, path: Path) -> tuple[float, Pairs]:
-    """The age of the cache in seconds and its names; infinity and no names if there is no cache."""
+    """Return the age of the cache in seconds, and its names.
+
+    Without a cache, the age is infinite, and there are no names.
+    """
     try:
         age = svc.clock() - path.stat().st_mtime
         return age, [(str(name), str(meaning)) for name, meaning in json.loads(path.read_text(encoding="utf-8"))]
@@ -244,7 +260,8 @@ def _read(svc: Context, path: Path) -> tuple[float, Pairs]:
 def _refresh(svc: Context, kind: NameKind, of: str, path: Path, known: Iterable[tuple[str, str]]) -> None:
     """Fill the cache in a child process, and wait for the child for PROMPT_WAIT_SECONDS seconds.
 
-    After a failure the child writes the known names again, so that the next press of Tab does not repeat the request.
+    If the request fails, the child writes the known names again, so that the next press of Tab does not repeat the
+    request.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     svc = svc.with_flags(timeout=float(ASKING), retries=0)

@@ -9,9 +9,9 @@ A script walks the words before the cursor to a *place* and looks that up:
     * --color               the values of an option of any command
     svcctl query --dest-param kafka
 
-Names, help and order come from the tree, and the values from the `Completes` markers in the commands' signatures. The
-tree is what Typer makes of an app. It has no public type, as Typer keeps its Click to itself; only attributes that
-Click documents are read.
+Names, help and order come from the tree. Values come from the `Completes` markers in the signatures of the commands.
+Typer makes the tree from an app. The tree has no public type, because Typer's copy of Click is private; only attributes
+that Click documents are read.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class CompletionPlace:
-    """A row of the table."""
+    """A row of the table: a place and the words for it."""
 
     name: str
     values: Values
@@ -55,11 +55,11 @@ class CompletionTable:
 
 @dataclass(frozen=True, slots=True)
 class CompletedParameter:
-    """An option or an argument of a command, with its marker; an argument has no names."""
+    """An option or an argument of a command, with its marker. `names` is empty for an argument."""
 
     names: tuple[str, ...]
     accepted: tuple[str, ...]
-    """Names of the option in other tools: their values are completed, but the names are not offered."""
+    """The names of the option in other tools. Values are completed after these names, but the names are not offered."""
     meaning: str
     takes_value: bool
     repeats: bool
@@ -71,18 +71,18 @@ class CompletedParameter:
 
     @property
     def typed(self) -> tuple[str, ...]:
-        """The names that are followed by a value."""
+        """The names of the option after which a value can be completed; empty if it takes no value."""
         return (*self.names, *self.accepted) if self.takes_value else ()
 
     @property
     def long_names(self) -> tuple[str, ...]:
-        """The names that are offered: the short one only if there is no other."""
+        """The names that are offered: the short name only if there is no long name."""
         return tuple(name for name in self.names if name.startswith("--")) or self.names
 
 
 @dataclass(frozen=True, slots=True)
 class CompletedCommand:
-    """A command of the tree: its words, its options with the global ones after them, and what may follow it."""
+    """A command of the tree: its words, its options (the global options last), its arguments, and its subcommands."""
 
     path: str
     options: tuple[CompletedParameter, ...]
@@ -91,7 +91,7 @@ class CompletedCommand:
 
 
 def commands(tree: Any) -> Iterator[CompletedCommand]:
-    """Every visible command, each followed by those below it."""
+    """Yield every visible command, and after each command the commands below it."""
     own, _ = _parameters(tree)
     return _commands(tree, "svcctl", [option for option in own if "--version" not in option.names])
 
@@ -108,7 +108,7 @@ def _commands(tree: Any, path: str, everywhere: Iterable[CompletedParameter]) ->
 
 
 def _parameters(command: Any) -> tuple[list[CompletedParameter], list[CompletedParameter]]:
-    """The visible options and the arguments of one command."""
+    """Return the visible options and the arguments of a command."""
     marked = markers(command)
     options, arguments = [], []
     for typer_parameter in command.params:
@@ -129,12 +129,12 @@ def _parameters(command: Any) -> tuple[list[CompletedParameter], list[CompletedP
 
 
 def _declared(callback: Any) -> Any:
-    """The function below Typer's wrappers that has the command's options."""
+    """Return the function inside Typer's wrappers, whose parameters are the options of the command."""
     return unwrap(callback, stop=lambda function: hasattr(function, "__signature__"))
 
 
 def markers(command: Any) -> Mapping[str, Completes]:
-    """The markers in the signature of the command's function, by parameter."""
+    """Return the markers in the signature of a command's function, by parameter."""
     hints = get_type_hints(_declared(command.callback), include_extras=True) if command.callback else {}
     return {
         name: member
@@ -145,7 +145,7 @@ def markers(command: Any) -> Mapping[str, Completes]:
 
 
 def table(tree: Any) -> CompletionTable:
-    """The table of a command tree."""
+    """Return the table of a command tree."""
     tree_commands = tuple(commands(tree))
     usual = _usual(tree_commands)
     return CompletionTable(
@@ -156,7 +156,7 @@ def table(tree: Any) -> CompletionTable:
 
 
 def _usual(tree_commands: Iterable[CompletedCommand]) -> Mapping[str, Values]:
-    """The values that each option takes in most of the commands that have it."""
+    """Return the usual values of each option: the values in most of the commands that have the option."""
     counts: dict[str, Counter[Values]] = {}
     for command in tree_commands:
         for option in command.options:
@@ -166,7 +166,10 @@ def _usual(tree_commands: Iterable[CompletedCommand]) -> Mapping[str, Values]:
 
 
 def _places(command: CompletedCommand, usual: Mapping[str, Values]) -> Iterator[CompletionPlace]:
-    """The places of one command. The usual values of an option are one place for all commands."""
+    """Yield the places of a command.
+
+    For all commands together, there is one place for the usual values of an option.
+    """
     names = (Word(name, option.meaning) for option in command.options for name in option.long_names)
     yield CompletionPlace(f"{command.path} -", Values((*names, Word("--help", "Show the help page."))))
     for option in command.options:

@@ -1,7 +1,8 @@
 """The completion scripts of bash, zsh and fish, and where each shell looks for its script.
 
-A script is its shell's template, which walks the command line, around the table of places. All words in it are known
-in advance, so that completing one starts no Python; names that change come from `svcctl complete`.
+A script is the template of its shell, filled with the table of places; the template's code walks the command line. The
+words in a script are known in advance, so completing a word does not start Python. Names that may change come from
+`svcctl complete`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """A shell: the file name of its script, the syntax of a case in it, and the place of a user's own scripts."""
+    """A shell: the file name of its script, the syntax of a case in the script, and the place of users' own scripts."""
 
     file_name: str
     case: Callable[[Iterable[str]], str]
@@ -30,15 +31,15 @@ class Shell:
     fill: Callable[[Values], str]
     place: Callable[[Mapping[str, str]], Path]
     afterwards: str
-    """The note after the installation of the script, with `{path}` and `{directory}`."""
+    """The note to print after the script was installed, with the placeholders `{path}` and `{directory}`."""
 
 
 def script(shell: Shell, tree: Any) -> str:
-    """The script of a shell for a command tree."""
+    """Return the completion script of a shell for a command tree."""
     from importlib import resources
 
     from svcctl.cli.completion.places import (
-        table,  # late: 'svcctl complete' is in this noun too, and needs no table
+        table,  # imported late: 'svcctl complete' is in this noun, too, and needs no table
     )
 
     script_table = table(tree)
@@ -53,7 +54,10 @@ def script(shell: Shell, tree: Any) -> str:
 
 
 def _cases(script_table: CompletionTable, shell: Shell) -> Iterator[str]:
-    """A case for each different answer. The first match counts, so places with a `*` come last."""
+    """Yield a case for each different list of words.
+
+    The first case that matches counts, so places with a `*` come last.
+    """
     answers: dict[tuple[int, Values], list[str]] = {}
     for place in script_table.places:
         rank = 2 if place.name.endswith("*") else 1 if place.name.startswith("*") else 0
@@ -66,17 +70,17 @@ def _cases(script_table: CompletionTable, shell: Shell) -> Iterator[str]:
 
 
 def _starred(name: str) -> str:
-    """A place as a pattern: its star matches anything, and everything else is quoted."""
+    """Convert a place to a pattern. A star matches anything, and everything else is quoted."""
     return f"{'*' * name.startswith('*')}'{name.strip('*')}'{'*' * name.endswith('*')}"
 
 
 def quoted(text: str) -> str:
-    """The text as one word of any of the three shells."""
+    """Quote a text, so that it is one word in each of the three shells."""
     return text if text.replace("-", "").isalnum() and text.isascii() else "'" + text.replace("'", "'\\''") + "'"
 
 
 def _short(meaning: str) -> str:
-    """The beginning of a meaning, cut to fit a list."""
+    """Cut a meaning to a length that fits a list."""
     first = meaning.partition(";")[0].strip().rstrip(".")
     return first if len(first) <= 60 else first[:59].rstrip() + "…"
 
@@ -102,12 +106,15 @@ def _data(environment: Mapping[str, str]) -> Path:
 
 
 def manual_directory(environment: Mapping[str, str]) -> Path:
-    """The directory of a user's own manual pages. man searches it if PATH has the folder `bin` next to `share`."""
+    """Return the directory of a user's own manual pages.
+
+    `man` searches this directory if PATH has the folder `bin` next to `share`.
+    """
     return _data(environment) / "man" / "man1"
 
 
 def config_directory(environment: Mapping[str, str]) -> Path:
-    """The directory of a user's settings."""
+    """Return the directory of a user's settings."""
     return Path(environment.get("XDG_CONFIG_HOME") or home.expanded_path("~") / ".config")
 
 
@@ -134,7 +141,7 @@ SHELLS = {
     "fish": Shell(
         "svcctl.fish",
         case=lambda names: f"        case {' '.join(names)}",
-        pattern=lambda name: f"'{name}'",  # fish matches a quoted star, too
+        pattern=lambda name: f"'{name}'",  # in fish, a quoted star is still a pattern
         end=(),
         fill=_fish,
         place=lambda environment: config_directory(environment) / "fish" / "completions" / "svcctl.fish",

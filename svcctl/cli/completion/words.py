@@ -4,8 +4,8 @@
     OutputOpt = Annotated[Path, typer.Option("--output"), Completes(FILES)]
     IdArg = Annotated[str, typer.Argument(metavar="ID"), Completes("jobs")]
 
-Words that are rows of a table elsewhere (formats, operators, destinations, settings) come from a function, which
-imports the table when a script is written: a command that only carries the marker loads nothing for it.
+Words that are rows of a table elsewhere (formats, operators, destinations, settings) come from a function. It imports
+the table only when a script is written, so that a command with the marker does not load the table.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from svcctl.dates.operators import Operator
 
 FILES, QUERY, EXPORTS = "files", "query", "exports"
-"""The kinds that scripts complete by themselves: file names, the text of a query, in which tables have names, and the
-files and states of exports. The other kinds are rows of `svcctl.cli.completion.names`."""
+"""The kinds of words that scripts complete by themselves; the other kinds are rows of `svcctl.cli.completion.names`.
+
+These are file names, the text of a query, in which tables have names, and the files and states of exports.
+"""
 
 
 class Word(NamedTuple):
-    """A word to offer; after one that ends in `=` or `@` the user types on without a space."""
+    """A word to offer. If the word ends in `=` or `@`, no space is added, and the user types on."""
 
     text: str
     meaning: str = ""
@@ -41,7 +43,7 @@ class Completes(NamedTuple):
     """The words to offer for each value of --dest."""
 
     def known(self) -> tuple[Word, ...]:
-        """The words, read from their table now."""
+        """The known words. If they are rows of a table, the table is imported now."""
         return as_words(self.words() if callable(self.words) else self.words)
 
 
@@ -50,7 +52,7 @@ def as_words(words: Words) -> tuple[Word, ...]:
 
 
 def formats() -> Iterator[Word]:
-    """The output formats of a query."""
+    """Yield the output formats of a query."""
     from svcctl.terminal.formats import AUTO, FORMATS
 
     yield Word(AUTO, "table on a terminal, csv in a pipe")
@@ -58,7 +60,7 @@ def formats() -> Iterator[Word]:
 
 
 def list_formats() -> Iterator[Word]:
-    """The output formats of lists, such as those of jobs and domains."""
+    """Yield the output formats of lists, such as `job list` and `domain list`."""
     from svcctl.terminal.formats import AUTO, FORMATS
 
     every = {AUTO, *(row.name for row in FORMATS.values() if row.lists)}
@@ -66,30 +68,30 @@ def list_formats() -> Iterator[Word]:
 
 
 def export_formats() -> Iterable[str]:
-    """The formats of an export."""
+    """Return the formats of an export."""
     from svcctl.exports.formats import FORMATS
 
     return FORMATS
 
 
 def start_dates() -> Iterator[Word]:
-    """The operators of --from."""
+    """Yield the date words that --from accepts."""
     return _dates(lambda row: row.from_meaning)
 
 
 def end_dates() -> Iterator[Word]:
-    """The operators of --to."""
+    """Yield the date words that --to accepts."""
     return _dates(lambda row: row.to_meaning)
 
 
 def _dates(meaning: Callable[[Operator], str]) -> Iterator[Word]:
-    """An operator that takes a number is offered with some numbers."""
+    """Yield the date words of the interface. A word that takes a number is offered with some numbers."""
     from svcctl.dates.operators import with_number
     from svcctl.dates.shorthand import ALL_OPERATORS
 
     for row in ALL_OPERATORS:
         if " " in row.name:
-            continue  # an operator with a space would have to be completed in quotes
+            continue  # a date word with a space would have to be completed in quotes
         for number in (1, 2, 7) if row.counts else (0,):
             text = with_number(meaning(row), number)
             length, comma, rest = text.removeprefix("now minus ").partition(",")
@@ -101,33 +103,39 @@ def time_zones() -> Iterator[str]:
 
 
 def date_formats() -> Iterable[str]:
-    """The formats of printed dates."""
+    """Return the formats of printed dates."""
     from svcctl.dates.operators import DATE_FORMATS
 
     return DATE_FORMATS
 
 
 def destination_parameters() -> Iterator[Word]:
-    """The parameters of all destinations, each key once."""
+    """Yield the parameters of all destinations, each key once."""
     from svcctl.api.destinations import TYPES
 
     return _parameters(parameter for row in TYPES.values() for parameter in row.parameters)
 
 
 def parameters_by_destination() -> Mapping[str, Words]:
-    """The parameters by type in lower case, since the scripts lower the type that was typed."""
+    """Return the parameters of destinations, by type.
+
+    The types are in lower case, because the scripts convert the typed type to lower case.
+    """
     from svcctl.api.destinations import TYPES
 
     return {kind: tuple(_parameters(row.parameters)) for kind, row in TYPES.items()}
 
 
 def _parameters(rows: Iterable[Parameter]) -> Iterator[Word]:
-    """`key=` for each; a secret is `key=@`, because it is read from a file."""
+    """Yield `key=` for each parameter, and `key=@` for a secret, because secrets are read from files."""
     yield from {row.key: Word(f"{row.key}=" + "@" * row.secret, row.about) for row in rows}.values()
 
 
 def profile_fields() -> Iterator[Word]:
-    """The fields of a profile; for a secret also the fields for a file that holds it and a command that prints it."""
+    """Yield the fields of a profile.
+
+    A secret has three fields: for the secret itself, for a file that holds it, and for a command that prints it.
+    """
     from svcctl.profiles.settings import MAPPINGS, PROFILE_SETTINGS
 
     for setting in PROFILE_SETTINGS.values():

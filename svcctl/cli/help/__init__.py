@@ -1,7 +1,9 @@
-"""Help is plain text of at most 80 columns, made when it is asked for: `topics` fills templates with the tables of the
-code, `command` reads the command tree, and `manual` turns the pages of commands into manual pages.
+"""Help is plain text of at most 80 columns, which is made when somebody asks for it.
 
-The names here are those that every command line knows; printing a page loads the rest.
+`topics` fills templates with the tables of the code, `command` reads the command tree, and `manual` converts the pages
+of commands to manual pages.
+
+Every command line imports the names in this module; the other modules are imported when a page is printed.
 """
 
 from __future__ import annotations
@@ -17,11 +19,11 @@ PARTS = {
     "examples": ("query-language", "\nExamples\n", "\nFunctions\n"),
     "proxy": ("environment", "\nProxies\n", "\nLimits\n"),
 }
-"""Topics that are a part of a page: the page, the heading of the part, and the heading after the part."""
+"""Topics that are parts of a page. Each has the page, the heading of the part, and the heading after the part."""
 
 
 LANGUAGE = (
     *("from", "where", "select", "group", "every", "by", "as", "limit", "offset", "pragma"),
     *("and", "or", "not", "null"),
 )
-"""Words of the query language other than functions; `svcctl help WORD` is the page of the language."""
+"""Words of the query language, without functions. `svcctl help WORD` shows the page of the language."""

@@ -1,6 +1,6 @@
-"""The page of a command: what `--help` prints and what manual pages say, read from the command tree.
+"""The help page of a command, read from the command tree. `--help` prints it, and manual pages contain it.
 
-The tree is what Typer makes of an app; only attributes that Click and Typer document are read. Pages are plain ASCII.
+Typer makes the tree from an app. Only attributes that Click and Typer document are read. Pages are plain ASCII.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from svcctl.cli.help import PAGE_WIDTH
 EVERYWHERE = "Global options (-p, -v, -q, --timeout) may stand anywhere: see 'svcctl --help'."
 MIN_WIDTH = 20
 _LITERAL = "\b"
-"""The mark in a docstring of a paragraph whose lines are kept."""
+"""The mark at the beginning of a paragraph of a docstring whose lines are kept."""
 
 MAX_LISTED_OPTIONS = 12
-"""The most options that stand in one list; more stand under the headings of `rich_help_panel`."""
+"""The maximum number of options in one list.
+
+If there are more, they are listed under the headings of `rich_help_panel`.
+"""
 
 Row = tuple[str, str]
 Section = tuple[str, tuple[Row, ...]]
@@ -34,21 +37,21 @@ class Page:
     path: str
     usage: str
     about: tuple[str, ...]
-    """Paragraphs; one that begins with a backspace keeps its lines."""
+    """The paragraphs of the description. A paragraph that begins with a backspace keeps its lines."""
     arguments: tuple[Row, ...] = ()
     commands: tuple[Row, ...] = ()
     options: tuple[Section, ...] = ()
-    """All but `HELP`, which belongs to the last section."""
+    """All options except `HELP`, which belongs to the last section."""
     ending: str = ""
 
     @property
     def title(self) -> str:
-        """The purpose of the command, in a line."""
+        """The purpose of the command, in one line."""
         return " ".join(self.about[0].split()).rstrip(".")
 
 
 def described(command: Any, path: str) -> Page:
-    """The page of a command at a path such as `svcctl job list`."""
+    """Return the page of a command at a path such as `svcctl job list`."""
     parameters = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
     arguments = [parameter for parameter in parameters if parameter.param_type_name == "argument"]
     options = [parameter for parameter in parameters if parameter.param_type_name == "option"]
@@ -71,7 +74,10 @@ def described(command: Any, path: str) -> Page:
 
 
 def _sections(options: Sequence[Any]) -> tuple[Section, ...]:
-    """The options in the order of the signature; if there are many, by heading, and those without one last."""
+    """Return the options in the order of the signature. If there are many, they are grouped by heading.
+
+    Options without a heading come last.
+    """
     headings = [(len(options) > MAX_LISTED_OPTIONS and option.rich_help_panel) or "" for option in options]
     rows = [(_names(option), _about(option, option.required)) for option in options]
     titles = [*dict.fromkeys(filter(None, headings)), ""]
@@ -83,13 +89,13 @@ def _sections(options: Sequence[Any]) -> tuple[Section, ...]:
 
 
 def _summary(command: Any) -> str:
-    """The first paragraph of a command's help, as a line."""
+    """Return the first paragraph of a command's help, as one line."""
     text = command.short_help or (command.help or "").strip().split("\n\n")[0]
     return _ascii(" ".join(text.split())).rstrip(".")
 
 
 def _names(option: Any) -> str:
-    """The names of an option, the short one first, and the name of its value."""
+    """Return the names of an option, the short name first, and the name of its value."""
     names = sorted(option.opts, key=lambda name: name.startswith("--"))
     text = ", ".join(names)
     if option.secondary_opts:
@@ -98,7 +104,7 @@ def _names(option: Any) -> str:
 
 
 def _about(parameter: Any, required: bool) -> str:
-    """The help of a parameter, with its default."""
+    """Return the help of a parameter, with its default."""
     default = parameter.default
     extra = ""
     if required:
@@ -113,7 +119,7 @@ def _ascii(text: str) -> str:
 
 
 def text(page: Page, width: int = PAGE_WIDTH) -> str:
-    """The page in lines of a width, without a newline at its end."""
+    """Return the page in lines of at most `width` characters, without a newline at the end."""
     width = max(width, MIN_WIDTH)
     about = [_paragraph(part, width) for part in page.about]
     lists = (("Arguments", page.arguments), ("Commands", page.commands))
@@ -140,12 +146,12 @@ def _paragraph(part: str, width: int) -> str:
 
 
 def _column(rows: Sequence[Row], width: int) -> int:
-    """The column in which the meanings of rows begin."""
+    """Return the column in which the meanings of rows begin."""
     return min(max(len(name) for name, _ in rows), 30, width // 2 - 4) + 4
 
 
 def _definitions(rows: Sequence[Row], column: int, width: int) -> list[str]:
-    """Names and their meanings in two columns; a name too long for its column has a line of its own."""
+    """Lay out names and their meanings in two columns. A name that is too long for its column has its own line."""
     lines: list[str] = []
     for name, meaning in rows:
         begin = f"  {name}".ljust(column)

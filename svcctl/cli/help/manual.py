@@ -11,7 +11,7 @@ from svcctl.cli.help.topics import read
 
 
 def pages(tree: Any) -> dict[str, str]:
-    """The manual pages of a command tree by the names of their files."""
+    """Return the manual pages of a command tree, by the names of their files."""
     root, command_pages = described(tree, "svcctl"), list(_commands(tree, "svcctl"))
     made = {"svcctl": _root(root)}
     for noun, _ in root.commands:
@@ -20,7 +20,7 @@ def pages(tree: Any) -> dict[str, str]:
 
 
 def _commands(group: Any, path: str) -> Iterator[Page]:
-    """The pages of the commands of a group, each noun's before those of its verbs."""
+    """Yield the pages of the commands of a group. The page of a noun comes before the pages of its verbs."""
     for name, command in group.commands.items():
         if not command.hidden:
             yield described(command, f"{path} {name}")
@@ -76,12 +76,15 @@ def _about(paragraphs: Sequence[str]) -> Iterator[str]:
 
 
 def _literal(text: str, indent: int) -> Iterator[str]:
-    """Lines that are kept unchanged: with the usual indent, those of 80 columns would be wider than a terminal."""
+    """Yield lines that are kept unchanged.
+
+    With the usual indent, lines of 80 columns would be wider than a terminal.
+    """
     yield from (".PP", ".nf", f".in {indent}n", *map(_line, text.split("\n")), ".in", ".fi")
 
 
 def _options(page: Page, is_first: bool) -> Iterator[str]:
-    """Arguments and options, many of them under headings; the option for the page on a terminal is left out."""
+    """Yield the arguments and the options, under headings if there are many. The option --help is left out."""
     headed = len(page.options) > 1
     alone = page.arguments if headed else (*page.arguments, *page.options[0][1])
     if alone or headed:
@@ -104,9 +107,9 @@ def _definitions(rows: Sequence[Row]) -> Iterator[str]:
 
 
 ESCAPES = str.maketrans({"\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti"})
-"""Characters that roff would replace by others, so that the text could not be pasted."""
+"""The escapes of characters that roff would replace with other characters, so that the text could not be pasted."""
 
 
 def _line(text: str) -> str:
-    """A text for roff, quoted so that nothing in it is a request or an escape."""
+    """Quote a text for roff, so that no part of it is a request or an escape."""
     return "\n".join(rf"\&{line}" if line.startswith(".") else line for line in text.translate(ESCAPES).split("\n"))

@@ -1,9 +1,9 @@
 """The pages of topics: templates, filled with the tables of the code when a page is read.
 
-In a template `@name@` stands for what `FILLED` has for the topic under that name: a table between blank lines, or words
-in a paragraph. Paragraphs are wrapped; lines that begin with a blank stay as they are. A page longer than a screen
-names its sections below its title. The page of the query language is a file that `.ci/generate` writes, so that it can
-be printed where the language is not installed.
+In a template, `@name@` is replaced with the value of that name in `FILLED`: a table between blank lines, or words in a
+paragraph. Paragraphs are wrapped; lines that begin with a blank stay as they are. A page longer than a screen names its
+sections below its title. The page of the query language is a file that `.ci/generate` writes, so that the page can be
+printed even if the language is not installed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 WRITTEN = "query-language"
 """The topic whose page is a file."""
 SCREEN_LINES = 24
-"""The lines of a page that fit a terminal; a longer page names its sections below its title."""
+"""The number of lines of a page that fit a terminal. A longer page names its sections below its title."""
 MEMBER_INDENT, MEMBER_WIDTH = 16, 64
 """The indentation and the width of the text about a member of a request, on pages that list members."""
 
@@ -32,7 +32,7 @@ _FOLDER = Path(__file__).parent
 
 
 def read(topic: str) -> str:
-    """The page of a topic, or of a topic that is part of another page, without the newline at its end."""
+    """Return the page of a topic, without the newline at its end. The topic may be a part of another page."""
     if topic in PARTS:
         whole, begin, end = PARTS[topic]
         text = read(whole)
@@ -47,7 +47,9 @@ def read(topic: str) -> str:
 
 
 def sections(page: str) -> list[str]:
-    """The sections of a page, from its headings: `functions` for all headings that begin with `functions:`.
+    """Return the names of the sections of a page, from its headings.
+
+    All headings that begin with `functions:` give one name, `functions`.
 
     A heading is a line between blank lines that is not indented and does not end in a full stop or a colon.
     """
@@ -57,7 +59,7 @@ def sections(page: str) -> list[str]:
 
 
 def _with_sections(page: str) -> str:
-    """The page with the names of its sections below the title, if it is longer than a screen."""
+    """Add the names of its sections to a page, below the title, if the page is longer than a screen."""
     names = sections(page)
     if len(page.split("\n")) <= SCREEN_LINES or not names:
         return page
@@ -67,13 +69,13 @@ def _with_sections(page: str) -> str:
 
 
 def _source(topic: str) -> str:
-    """The template of a topic, or the page that is a file."""
+    """Return the template of a topic, or the page if the topic's page is a file."""
     name = f"{topic}.txt" if topic == WRITTEN else f"templates/{topic}.txt"
     return (_FOLDER / name).read_text(encoding="utf-8").strip("\n")
 
 
 def contents() -> str:
-    """The topics with the first lines of their pages."""
+    """Return a list of the topics, with the first lines of their pages."""
     width = max(map(len, TOPICS))
     titles = [f"  {topic:<{width}}  {_source(topic).splitlines()[0]}" for topic in TOPICS]
     parts = [f"  {name:<{width}}  part of {page}" for name, (page, *_) in PARTS.items()]
@@ -93,7 +95,7 @@ def contents() -> str:
 
 
 def functions() -> list[str]:
-    """The names of all functions, from the page that lists them."""
+    """Return the names of all functions, read from the page that lists them."""
     lines = (line[2:].strip("`") for line in read("functions").split("\n") if line[:2] == "  " and line[2:3] != " ")
     return [
         name.rstrip("`") for name, parenthesis, _ in (line.partition("(") for line in lines) if parenthesis and name
@@ -101,9 +103,9 @@ def functions() -> list[str]:
 
 
 def of_word(word: str) -> str | None:
-    """The page of a word of the query language, or of a variable of the environment.
+    """Return the page about a word of the query language, or about an environment variable; None for other words.
 
-    The page of a function is its entry in the language's page.
+    The page about a function is the function's entry in the page of the language.
     """
     if "_" in word:
         variable = re.compile(rf"\b{re.escape(word.upper())}\b")
@@ -117,14 +119,17 @@ def of_word(word: str) -> str | None:
 
 
 def holding(word: str) -> list[str]:
-    """The topics whose pages have the word, in descending order of its number on the page."""
+    """Return the topics whose pages contain a word. The topic that contains it most often comes first."""
     whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
     counts = {topic: len(whole.findall(read(topic))) for topic in TOPICS}
     return sorted((topic for topic, count in counts.items() if count), key=lambda topic: -counts[topic])
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells: the first column is as wide as it must be, the others share the rest and wrap there."""
+    """Lay out rows of cells.
+
+    The first column is as wide as its longest cell; the other columns share the rest, and wrap.
+    """
     first = max(len(row[0]) for row in rows)
     width = (PAGE_WIDTH - 2 - first) // (len(rows[0]) - 1) - 2
     lines = []
@@ -140,7 +145,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _listed(names: Iterable[str], last: str) -> str:
-    """`a, b and c`, where `last` is `and`."""
+    """Join names in words, such as `a, b and c` if `last` is `and`."""
     *others, final = names
     return f"{', '.join(others)} {last} {final}"
 
@@ -199,7 +204,7 @@ def _profiles() -> dict[str, str]:
 
 
 _SEE = {"SVCCTL_DESTINATIONS_ALLOWED": " ('svcctl help destinations')"}
-"""The topics that say more about a setting of the service."""
+"""References to topics that say more about a setting of the service."""
 
 
 def _environment() -> dict[str, str]:
@@ -278,4 +283,4 @@ FILLED: Mapping[str, Callable[[], Mapping[str, str]]] = {
     "destinations": _destinations,
     "service": _service,
 }
-"""The functions that return the values for a topic's template; each loads its tables when it is called."""
+"""The functions that return the values for a topic's template. A function imports its tables when it is called."""

@@ -1,1 +1,1 @@
-"""The inputs of commands: query texts, destinations, IDs and states of jobs, and YAML files of jobs and roles."""
+"""The inputs of commands: query texts, destinations, the IDs and states of jobs, and YAML files."""

@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 def read(
     type_: str | None, assignments: list[str], file: Path | None, note: Callable[[str], None], *, endless: bool
 ) -> Destination | None:
-    """The destination, or None without these options. Unknown keys are sent too, with a warning to `note`.
+    """Return the destination; None if none of these options is given.
 
-    The type of --dest must be known, in upper or lower case, and have the keys that it needs, with values that it
-    takes; `endless` says that the query has no end. A type in a file may be one of another service, which
-    may define it differently: it is sent unchanged, with a warning if it is unknown.
+    Unknown keys are sent, too, and `note` gets a warning about them.
+
+    The type of --dest must be known, in upper or lower case; its required keys must be given, and all values must be
+    allowed. `endless` says that the query has no end. A type in a file may be the type of another service, which may
+    define it differently. So it is sent unchanged; if it is unknown, `note` gets a warning.
     """
     if type_ is None and file is None:
         if assignments:
@@ -48,7 +50,10 @@ def read(
 
 
 def warnings(destination: Destination) -> Iterator[tuple[str | None, str]]:
-    """Warnings about an unknown type (None), or the keys that a known one does not have; they are sent all the same."""
+    """Yield warnings about an unknown type, or about keys that a known type does not have: pairs of a key and a text.
+
+    The key is None for a warning about the type. Unknown types and keys are sent nevertheless.
+    """
     from svcctl.api import destinations
 
     kind = destination.type
@@ -63,7 +68,7 @@ def warnings(destination: Destination) -> Iterator[tuple[str | None, str]]:
 def _assignment(assignment: str) -> tuple[str, str]:
     key, equals, value = assignment.partition("=")
     if not equals or not key:
-        raise UsageError("--dest-param must be of the form K=V")  # it may be a secret, so it is not repeated
+        raise UsageError("--dest-param must be of the form K=V")  # the text may be a secret, so it is not repeated
     if value.startswith("@") and not is_secret(key):
         return key, text.read(value[1:], f"the value of {key}").rstrip("\r\n")
     if value == f"@{text.STDIN}":
@@ -79,7 +84,10 @@ def _assignment(assignment: str) -> tuple[str, str]:
 
 
 def _in_file(kind: str, content: dict[str, Any], source: str) -> Destination:
-    """The destination in a file; its parameters are an object, a list of objects, or members next to the type."""
+    """Return the destination in a file.
+
+    The parameters are an object, a list of objects, or members next to the type.
+    """
     from svcctl.api.destinations import Destination
 
     params = content.get("params", {key: value for key, value in content.items() if key != "type"})

@@ -15,7 +15,7 @@ KEYS = ("name", "plan", "time", "volume", "state")
 
 @dataclass(frozen=True, slots=True)
 class WrittenDomain:
-    """A domain in a file. Values that the file does not name are left unchanged."""
+    """A domain in a file. Values that the file does not name stay unchanged."""
 
     document: YamlDocument
     name: str
@@ -26,7 +26,7 @@ class WrittenDomain:
 
 
 def written(document: YamlDocument) -> WrittenDomain:
-    """A domain of a file. UsageError names the key that is wrong."""
+    """Return the domain in a document. UsageError names the key that is wrong."""
     document.check_keys(KEYS)
     return WrittenDomain(
         document,
@@ -50,7 +50,7 @@ def _amount(document: YamlDocument, key: str) -> float | None:
 
 
 def exported(domain: Domain) -> dict[str, Any]:
-    """The fields of a domain in a file, which `written` can read."""
+    """Convert a domain to fields of a file, which `written` can read."""
     values = {
         "name": domain.name,
         "plan": domain.plan,
@@ -62,7 +62,7 @@ def exported(domain: Domain) -> dict[str, Any]:
 
 
 def _state(domain: Domain) -> str | None:
-    """Whether a domain is enabled; None where that is not known."""
+    """Return the state of a domain, enabled or disabled; None if it is not known."""
     if domain.status is None:
         return None
     return ENABLED if domain.status.casefold() == DomainStatus.ACTIVE.casefold() else DISABLED

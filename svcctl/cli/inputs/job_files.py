@@ -41,11 +41,14 @@ from svcctl.words import is_secret, mask, mask_urls
 KEYS = ("name", "query", "from", "to", "time_zone", "destination", "state")
 RUNNING, STOPPED = "running", "stopped"
 Secret = Callable[[], str]
-"""Reads a secret, once at most."""
+"""Reads a secret. The secret is read at most once."""
 _TEXT_IN_HASHES = re.compile(r"-?\d+(?:\.\d+[eE]\d+|[eE].+)")
-"""Numbers that count as text in hashes, so that these stay the same: YAML 1.1 reads 1e3 and 1.5e3 as text."""
+"""Numbers that count as text in hashes, as YAML 1.1 reads 1e3 and 1.5e3.
+
+So the hashes of existing jobs stay the same.
+"""
 _NAME_OF_FILES = {"s3": "s3.fileName", "hdfs": "file"}
-"""The parameter that names the files of a destination."""
+"""The parameter that names the files of a destination, by the type of the destination."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +65,14 @@ class WrittenJob:
     """The parameters without the secrets."""
     secrets: Mapping[str, Secret] = field(repr=False)
     hashes: Sequence[str]
-    """The hash of the definition, and those of the same definition with other quotes in the file."""
+    """The hash of the definition, and the hashes that the same definition would have with other quotes in the file."""
     state: str
     warnings: Sequence[str]
-    """Warnings about unknown parts of the destination, which are sent all the same."""
+    """Warnings about unknown parts of the destination, which are sent nevertheless."""
 
     @property
     def files(self) -> str | None:
-        """The name of the files that the job writes, if it has one that is given."""
+        """The name of the files that the job writes; None if the file does not name them."""
         return _files(destinations.canonical_type(self.type), self.params)
 
     @property
@@ -88,7 +91,7 @@ class WrittenJob:
         return " ".join([self.type, *(f"{key}={mask_urls(str(value))}" for key, value in shown.items())])
 
     def request(self, from_: Moment | None = None, continues: str | None = None) -> QueryRequest:
-        """The request that launches the job; reads the secrets."""
+        """Return the request that launches the job. This reads the secrets."""
         read = {key: secret() for key, secret in self.secrets.items()}
         params = {**self.params, **read, "friendlyName": self.full_name}
         return QueryRequest(
@@ -101,17 +104,20 @@ class WrittenJob:
 
     @property
     def question(self) -> QueryRequest:
-        """The query over an empty range, to check it without reading. The range has an end if the job has one."""
+        """A request with an empty range, to check the query without reading events.
+
+        The range has an end if the job has an end.
+        """
         from_, to = ("now", None) if self.to is None else (0, 0)
         return QueryRequest(from_, to=to, query=self.query, limit=0)
 
 
 def hash_of(query: str, end: Moment | None, type_: str, params: Mapping[str, Any]) -> str:
-    """The hash of a job's definition: six digits of the whole definition, then two of the name of its files.
+    """Return the hash of a job's definition: six digits for the whole definition, then two for the name of its files.
 
-    The whole definition is the query, its end and the destination without secrets, but not the start or the state. An
-    end relative to now counts as text, so that it does not differ each time. URLs are masked, as services may show
-    them.
+    The whole definition is the query, its end, and the destination without secrets; the start and the state do not
+    count. An end relative to now counts as text, so that the hash stays the same at a later time. URLs are masked,
+    because services may show them masked.
     """
     kind, end = destinations.canonical_type(type_), float(end) if isinstance(end, int) else end
     params = {key: mask_urls(value) if isinstance(value, str) else value for key, value in params.items()}
@@ -128,7 +134,7 @@ def _digits(value: Any, count: int) -> str:
 
 
 def written(document: YamlDocument, now: datetime) -> WrittenJob:
-    """A job of a file. UsageError names the key that is wrong."""
+    """Return the job in a document. UsageError names the key that is wrong."""
     document.check_keys(KEYS)
     name = document.needed("name")
     if job_names.split_name(name)[1] is not None or job_names.is_whole(name):
@@ -177,7 +183,7 @@ def written(document: YamlDocument, now: datetime) -> WrittenJob:
 
 
 def _zone(document: YamlDocument) -> Zone | None:
-    """The zone of the dates; UsageError for `local`, since a file means the same on every computer."""
+    """Return the zone of the dates. UsageError for `local`, because a file must mean the same on every computer."""
     text = document.text("time_zone")
     if text is None:
         return None
@@ -201,7 +207,7 @@ def _moment(document: YamlDocument, key: str, zone: Zone | None) -> Moment | Non
 
 
 def _destination(document: YamlDocument) -> tuple[str, YamlDocument]:
-    """The type and the parameters as the file writes them."""
+    """Return the type and the parameters as the file writes them."""
     example = "for example: destination: {type: Kafka, params: {bootstrap.servers: host:9092, topic: web}}"
     destination = document.below("destination", hint=example)
     if not destination.fields:
@@ -218,9 +224,9 @@ class _Parameters:
     """The parameters of a destination by their known names."""
 
     sent: Mapping[str, Any]
-    """The parameters that are not secret, as they are sent."""
+    """The parameters that are not secrets, as they are sent."""
     hashed: Sequence[Mapping[str, Any]]
-    """The same parameters for three hashes: as written, with all texts in quotes, and with none in quotes."""
+    """The same parameters for three hashes: as written, with all texts in quotes, and with no text in quotes."""
     secrets: Mapping[str, Secret]
     keys: Mapping[str, str]
     """The keys of all parameters as the file writes them."""
@@ -254,9 +260,9 @@ def _parameters(kind: str, document: YamlDocument) -> _Parameters:
 
 
 def _hashed(form: Form, written: str, sent: Any) -> tuple[Any, Any, Any]:
-    """The value of a parameter in the three hashes: as the file writes it, with quotes, and without quotes.
+    """Return the value of a parameter for the three hashes: as the file writes it, with quotes, and without quotes.
 
-    A text without quotes that spells a number, true or false as JSON does counts as that, although it is sent as text.
+    A text without quotes that is also a JSON number, true or false counts as that value, although it is sent as text.
     """
     if form.read is str:
         value = json_value(written)
@@ -268,7 +274,7 @@ def _hashed(form: Form, written: str, sent: Any) -> tuple[Any, Any, Any]:
 
 
 def _secret(document: YamlDocument, key: str, value: str) -> tuple[str, Secret] | None:
-    """The name of a parameter that is a secret, and how it is read; None for any other parameter."""
+    """Return the name of a parameter that is a secret, and a function that reads it; None for any other parameter."""
     name, _, way = key.rpartition("_")
     if way in ("file", "command") and is_secret(name):
         return name, cache(partial(_read_secret, document, key, way, value))
@@ -280,7 +286,10 @@ def _secret(document: YamlDocument, key: str, value: str) -> tuple[str, Secret] 
 
 
 def _read_secret(document: YamlDocument, key: str, way: str, value: str) -> str:
-    """The secret: a text, the content of a file (relative to the document's folder), or the output of a command."""
+    """Return the secret: a text, the content of a file, or the output of a command.
+
+    The path of a file is relative to the document's folder.
+    """
     folder = Path() if document.is_standard_input else Path(document.source).parent
     try:
         if way == "command":
@@ -293,7 +302,7 @@ def _read_secret(document: YamlDocument, key: str, way: str, value: str) -> str:
 
 
 def _check_private(document: YamlDocument, key: str) -> None:
-    """UsageError when others can read a file with a secret in it."""
+    """Raise UsageError if other users can read a file that contains a secret."""
     if document.is_standard_input:
         return
     mode = stat.S_IMODE(Path(document.source).stat().st_mode)

@@ -1,7 +1,7 @@
-"""The IDs of jobs on a command line: arguments, or, for `-`, IDs listed on standard input.
+"""The IDs of jobs on a command line: arguments, or, if an argument is `-`, the IDs on standard input.
 
-Standard input is one ID per line, as `svcctl job list --ids` prints them, or csv or tsv with a column `id`, as lists of
-jobs are in a pipe.
+Standard input has one ID per line, as `svcctl job list --ids` prints them. It may also be csv or tsv with a column
+`id`, as `svcctl job list` prints into a pipe.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from svcctl.errors import Advice, CommandLine, UsageError
 
 
 def read(arguments: Iterable[str]) -> list[str]:
-    """The given IDs, each once; those that standard input lists replace `-`."""
+    """Return the given IDs without duplicates. The IDs on standard input take the place of `-`."""
     ids = [
         job_id
         for word in arguments
@@ -24,7 +24,7 @@ def read(arguments: Iterable[str]) -> list[str]:
 
 
 def listed(source: str) -> list[str]:
-    """The IDs in a text. UsageError for a list without a column of IDs."""
+    """Return the IDs in a text. UsageError for a list without a column of IDs."""
     source = source.lstrip()
     first = source.partition("\n")[0]
     delimiter = next((separator for separator in ("\t", ",") if separator in first), None)
@@ -32,7 +32,7 @@ def listed(source: str) -> list[str]:
         return _in_column(source, delimiter, first)
     lines = list(filter(None, map(str.strip, source.split("\n"))))
     for line in lines:
-        if len(line.split()) > 1:  # a table: its words could be the names of other jobs
+        if len(line.split()) > 1:  # a table is refused, because its words could be names of other jobs
             raise _without_ids(line)
     return lines[1:] if lines[:1] == ["id"] else lines
 

@@ -1,4 +1,4 @@
-"""The states of jobs in the text of an option, such as `--status running,failing`, in any letter case."""
+"""The states of jobs in the text of an option, such as `--status running,failing`, in upper or lower case."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from svcctl.words import did_you_mean
 
 
 def to_list(text: str | None, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
-    """The states in an option's text; empty if it is not given. UsageError for an unknown state."""
+    """Return the states in an option's text; empty if the option is not given. UsageError for an unknown state."""
     return _checked(_named(text), jobs, (*JobStatus, FAILING))
 
 
 def to_wait_for(text: str, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
-    """The states in an option's text. UsageError if it names no state, or an unknown one, which would never come."""
+    """Return the states in an option's text.
+
+    UsageError if the text names no state, or an unknown state, for which the command would wait forever.
+    """
     if not _named(text):
         raise UsageError(f"'{text}' names no state", hint=_listed(JobStatus))
     if FAILING in _named(text):
@@ -27,13 +30,16 @@ def to_wait_for(text: str, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
 
 
 def _named(text: str | None) -> dict[str, str]:
-    """The states in an option's text, each with how it was typed."""
+    """Return the states in an option's text, each with the word that was typed."""
     words = [word.strip() for word in (text or "").split(",")]
     return {word.upper(): word for word in words if word}
 
 
 def _checked(states: Mapping[str, str], jobs: Callable[[], Iterable[Job]], choices: Collection[str]) -> frozenset[str]:
-    """The same states; UsageError for one that is not known, not in OTHER_STATUSES, and not the state of any job."""
+    """Return the same states.
+
+    UsageError for a state that is not in `choices`, not in OTHER_STATUSES, and not the state of any job.
+    """
     for state in sorted(states.keys() - {*choices, *OTHER_STATUSES}):
         if state not in {job.status.upper() for job in jobs()}:
             near = did_you_mean(state, (*choices, *OTHER_STATUSES))

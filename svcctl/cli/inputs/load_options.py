@@ -1,4 +1,4 @@
-"""The options that say how files of events are read, which `service load` and `query --load` share."""
+"""The options of reading files of events, which `service load` and `query --load` share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def zone_name(text: str) -> str:
-    """The name of a time zone that loads understand. UsageError for others."""
+    """Return the name of a time zone that loads understand. UsageError for any other name."""
     from svcctl.dates.zones import named_zone
 
     return named_zone(text).shared_name
@@ -24,7 +24,10 @@ def zone_name(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
-    """The options of reading, as they were typed. The format and the time zone have other names in each command."""
+    """The options of reading files, as they were typed.
+
+    The format and the time zone are missing, because their options have other names in each command.
+    """
 
     time_field: Annotated[
         str | None,
@@ -118,7 +121,7 @@ class ReadingOptions:
     def read(
         self, format: str | None, time_zone: str | None, *, replace: bool = False, fixed_columns: bool = False
     ) -> LoadOptions:
-        """The options of a load. UsageError for values that cannot be used."""
+        """Return the options of a load. UsageError for values that cannot be used."""
         from svcctl.api.loads import LoadOptions, SkipLimit
 
         if self.strict and self.max_skipped is not None:
@@ -141,7 +144,7 @@ class ReadingOptions:
 
 
 def _types(text: str | None) -> dict[str, str]:
-    """The types of `a=ip4,b=str`."""
+    """Parse columns and their types, such as `a=ip4,b=str`."""
     types = {}
     for pair in filter(None, (text or "").split(",")):
         name, equals, type_ = pair.rpartition("=")
@@ -158,7 +161,7 @@ def _yes_or_no(text: str | None) -> bool | None:
 
 
 def _names(text: str | None) -> tuple[str, ...]:
-    """The names of `a,b,c`, each of which must be there once, in any case of letters."""
+    """Parse names such as `a,b,c`. No name may be repeated, not even in another case of letters."""
     names = [] if text is None else [name.strip() for name in text.split(",")]
     if not all(names) or len({name.casefold() for name in names}) < len(names):
         raise UsageError(f"--names '{text}' has an empty name, or one twice", hint="such as --names time,user,action")

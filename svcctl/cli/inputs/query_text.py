@@ -1,6 +1,6 @@
 """The text of a query: where it is read from, with its variables filled in.
 
-Commands that take a query share this, so all of them take it in the same ways.
+All commands that take a query use this module, so they accept queries in the same ways.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from svcctl.cli.inputs.variables import filled, variables
 from svcctl.errors import Advice, CommandLine, UsageError
 
 _NAME = r"\w+(?:\.\w+)+"
-"""A table's name, which people give instead of a query."""
+"""Matches a table's name, which people type instead of a query."""
 _FILE = r"@?([\w./~-]{1,200})"
 _WAYS = "give it as an argument, on standard input, or with -F FILE"
 
 
 def read(text: str | None, file: Path | None) -> str:
-    """The query from an argument, a file or standard input: for `-`, or in a pipe if nothing is given.
+    """Return the query from an argument, a file or standard input.
 
-    UsageError when it is given twice, or not at all.
+    Standard input is read for `-`, and in a pipe if no query is given.
+
+    UsageError if the query is given twice, or not at all.
     """
     if text is None and file is None:
         piped = "" if sys.stdin.isatty() else read_text(STDIN, "the query")
@@ -50,7 +52,7 @@ def _read(source: Path | str) -> str:
 
 
 def given(text: str | None, file: Path | None, query_id: str | None, var: Sequence[str]) -> str | None:
-    """The query's text with its variables filled in; None for a saved query."""
+    """Return the query's text with its variables filled in; None for a saved query."""
     if query_id is None:
         return fill(read(text, file), var)
     if var:
@@ -64,7 +66,9 @@ def given(text: str | None, file: Path | None, query_id: str | None, var: Sequen
 
 
 def fill(text: str, assignments: Sequence[str]) -> str:
-    """The query with each `{{k}}` replaced by its value as a string literal; every name must be given and used.
+    """Replace each `{{k}}` in a query with its value, as a string literal.
+
+    UsageError if a name has no value, or a value has no name in the query.
 
     Without assignments the text is unchanged.
     """

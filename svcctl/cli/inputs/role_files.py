@@ -52,7 +52,7 @@ class WrittenRole:
 
     @property
     def label(self) -> str:
-        """The role as messages name it."""
+        """The name that messages use for the role."""
         name = self.fields.get("name")
         return f"role '{name}'" if isinstance(name, str) else "the role"
 
@@ -74,13 +74,13 @@ class WrittenRole:
         ]
 
     def grants_all(self, *, update: bool = False) -> str | None:
-        """What the role grants without a limit, in words; None when it grants only what is listed."""
+        """Describe the unlimited grants of the role in words; None if there are none."""
         words = [f"all {word}" for word in grants_all(self.fields, update=update)]
         return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words) or None
 
 
 def require_sound(role: WrittenRole, *, update: bool = False) -> WrittenRole:
-    """The same role; UsageError with the first error that the rules find in it, and the number of other errors."""
+    """Return the same role. UsageError if it breaks the rules, with the first error and the number of other errors."""
     errors = [finding for finding in role.lint(update=update) if finding.level == "error"]
     if not errors:
         return role
@@ -91,13 +91,16 @@ def require_sound(role: WrittenRole, *, update: bool = False) -> WrittenRole:
 
 
 def applied(role: WrittenRole) -> WrittenRole:
-    """The role, which `apply` finds by its name. UsageError when it has none, or breaks a rule of updates."""
+    """Return the same role.
+
+    UsageError if it has no name, by which `apply` finds roles, or if it breaks a rule for updates.
+    """
     role.document.needed("name")
     return require_sound(role, update=True)
 
 
 def require_available(role: WrittenRole, domain: str, available: Mapping[str, Collection[str]]) -> None:
-    """UsageError with the first policy or application that a role of a domain cannot grant (rule 7)."""
+    """Raise UsageError for the first policy or application that a role of the domain cannot grant (rule 7)."""
     for key, name in role.granted_names:
         if name not in available[key]:
             there = choices(sorted(available[key])) or "none"
@@ -113,7 +116,7 @@ def require_available(role: WrittenRole, domain: str, available: Mapping[str, Co
 
 @dataclass(frozen=True, slots=True)
 class Linted:
-    """The findings in a file, and the number of its roles; a file that cannot be read is a finding too."""
+    """The findings in a file, and the number of its roles. If the file cannot be read, that is a finding, too."""
 
     source: str
     count: int
@@ -125,7 +128,7 @@ class Linted:
 
 
 def linted(path: Path) -> Linted:
-    """The findings of the rules in a file."""
+    """Return the findings of the rules in a file."""
     source = text.name(path)
     try:
         roles = read_roles([path])
@@ -136,12 +139,15 @@ def linted(path: Path) -> Linted:
 
 
 def read_roles(paths: Iterable[Path], var: Sequence[str] = ()) -> list[WrittenRole]:
-    """The roles in files. UsageError names the file, and line and key if known."""
+    """Return the roles in files. UsageError names the file, and the line and the key if they are known."""
     return list(map(written, yaml_files.read(paths, "role", var)))
 
 
 def written(document: YamlDocument) -> WrittenRole:
-    """The role in a document. Texts in resourceIds become numbers; the rules report those that are not numbers."""
+    """Return the role in a document.
+
+    Texts in resourceIds become numbers; the rules report texts that are not numbers.
+    """
     resources = document.fields.get("resourceIds")
     if not isinstance(resources, Mapping):
         return WrittenRole(document)
@@ -150,7 +156,7 @@ def written(document: YamlDocument) -> WrittenRole:
 
 
 def _number(value: Any) -> Any:
-    """A text as the whole number that it spells; any other value unchanged."""
+    """Convert a text to the whole number that it spells; any other value is returned unchanged."""
     whole = integer(value) if isinstance(value, str) else None
     return value if whole is None else whole
 
@@ -160,7 +166,7 @@ def _number(value: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class RoleOptions:
-    """The options that describe a role, or name a file that does."""
+    """The options that describe a role, or name a file with roles."""
 
     name: Annotated[
         str | None, typer.Option("--name", metavar="NAME", help="Name of the role; of an update, its new name.")
@@ -198,7 +204,10 @@ class RoleOptions:
     ] = None
 
     def read(self, missing: str) -> list[WrittenRole]:
-        """The roles in the file, or the one that the options describe; `missing` is the error when neither is given."""
+        """Return the roles in the file, or the role that the options describe.
+
+        `missing` is the message of the error if neither is given.
+        """
         values: dict[str, Any] = {
             "name": self.name,
             "description": self.description,
@@ -219,9 +228,9 @@ class RoleOptions:
 
 
 def change(written: WrittenRole, named: str | None, count: int) -> tuple[str, Role]:
-    """The name of the role that an update changes, and the changes; `named` is the name on the command line.
+    """Return the name of the role that an update changes, and the changes. `named` is the name on the command line.
 
-    `count` is the number of roles that are written in the same place.
+    `count` is the number of roles in the same file.
     """
     changes = written.role
     if named is not None and count > 1:
@@ -235,7 +244,10 @@ def change(written: WrittenRole, named: str | None, count: int) -> tuple[str, Ro
 
 
 def _names(texts: Sequence[str] | None) -> str | list[str] | None:
-    """The names in the values of an option, separated by commas; a name that holds one is put in double quotes."""
+    """Parse the names in the values of an option.
+
+    The names are separated by commas. A name that contains a comma must be in double quotes.
+    """
     if texts is None:
         return None
     names = [name for text in texts if text for name in next(csv.reader([text], skipinitialspace=True), [])]

@@ -20,16 +20,16 @@ STDIN = "-"
 
 
 def read(source: Path | str, what: str) -> str:
-    """The text of a file or of standard input. UsageError says that `what` cannot be read, and why."""
+    """Read the text of a file or of standard input. UsageError says that `what` cannot be read, and why."""
     try:
         text = encoding.decoded_text(read_bytes(source, what))
     except UnicodeDecodeError as error:
         raise _unreadable(source, what, error) from None
-    return io.StringIO(text, newline=None).read()  # accepts the line ends of other systems
+    return io.StringIO(text, newline=None).read()  # converts the line ends of other systems
 
 
 def read_bytes(source: Path | str, what: str) -> bytes:
-    """The bytes of a file or of standard input. UsageError says that `what` cannot be read, and why."""
+    """Read the bytes of a file or of standard input. UsageError says that `what` cannot be read, and why."""
     try:
         if str(source) != STDIN:
             return Path(source).read_bytes()
@@ -41,14 +41,14 @@ def read_bytes(source: Path | str, what: str) -> bytes:
 
 
 class InputLines:
-    """The lines of standard input that are not blank, as bytes. A pipe need not end for its lines to be read."""
+    """The lines of standard input that are not blank, as bytes. Lines of a pipe can be read before the pipe ends."""
 
     def __init__(self, stdin: int) -> None:
         self._stdin = stdin
         self._bytes = b""
 
     def next(self, what: str) -> bytes:
-        """The next line; UsageError when there is none."""
+        """Return the next line. UsageError if there is no further line."""
         while b"\n" not in self._bytes.lstrip() and (block := self._block(what)):
             self._bytes += block
         line, _, self._bytes = self._bytes.lstrip().partition(b"\n")
@@ -57,7 +57,7 @@ class InputLines:
         return line
 
     def is_over(self, what: str) -> bool:
-        """Whether there is no further line; does not wait for one."""
+        """Whether there is no further line. This does not wait for a line to arrive."""
         while not self._bytes.strip() and select.select([self._stdin], [], [], 0)[0] and (block := self._block(what)):
             self._bytes += block
         return not self._bytes.strip()
@@ -71,9 +71,9 @@ class InputLines:
 
 @contextmanager
 def as_file(source: Path, directory: Callable[[], Path]) -> Iterator[Path]:
-    """The file itself; standard input, a pipe or a device is copied to a temporary file in `directory`.
+    """Yield the path of a file. Standard input, a pipe or a device is copied to a temporary file in `directory`.
 
-    UsageError when there is no such file.
+    UsageError if there is no such file.
     """
     if source.is_file() and str(source) != STDIN:
         yield source.absolute()
@@ -84,7 +84,7 @@ def as_file(source: Path, directory: Callable[[], Path]) -> Iterator[Path]:
         while block := _block(stream, source):
             spool.write(block)
         spool.flush()
-        # The file has no name, so nothing is left of it when this process is killed.
+        # The temporary file has no name, so it disappears even if this process is killed.
         path = Path(f"/proc/{os.getpid()}/fd/{spool.fileno()}")
         if path.exists():
             yield path
@@ -117,7 +117,7 @@ def _block(stream: IO[bytes], source: Path) -> bytes:
 
 
 def name(source: Path | str) -> str:
-    """A source as messages name it."""
+    """Return the name that messages use for a source."""
     return "standard input" if str(source) == STDIN else str(source)
 
 

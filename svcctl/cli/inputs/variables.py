@@ -12,7 +12,7 @@ _QUOTED_VARIABLE = re.compile(rf"""(["']){_VARIABLE.pattern}\1""")
 
 
 def variables(assignments: Sequence[str]) -> dict[str, str]:
-    """The values of --var by their names."""
+    """Return the values of --var, by their names."""
     values: dict[str, str] = {}
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
@@ -25,7 +25,10 @@ def variables(assignments: Sequence[str]) -> dict[str, str]:
 
 
 def filled(text: str, values: Mapping[str, str], *, quoted: bool) -> tuple[str, set[str]]:
-    """The text with each `{{k}}` replaced by its value, which is `quoted` for a query, and the names in it."""
+    """Replace each `{{k}}` in a text with its value. Returns the new text, and the names that were in the text.
+
+    With `quoted`, as in a query, the value is inserted as a quoted literal.
+    """
     used = set(_VARIABLE.findall(text))
     if missing := used - values.keys():
         raise UsageError(f"{{{{{min(missing)}}}}} has no value", hint=f"give it with --var {min(missing)}=…")

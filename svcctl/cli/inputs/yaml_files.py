@@ -1,6 +1,6 @@
 """YAML files that describe things: one document or many, or lists, with the file and line of each key.
 
-A file holds one thing, a list of them, or several of these as documents.
+A document holds one thing or a list of things; a file may have several documents.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from svcctl.io.yaml_text import Tree, YamlError
 from svcctl.words import did_you_mean
 
 COMMAND_LINE = "the options"
-"""The source of a thing that is given by options."""
+"""The name of the source of a thing that options describe."""
 
 
 class FileError(UsageError):
-    """An error in a file, or in the options that replace a file; it has the line if that is known."""
+    """An error in a file, or in the options that replace a file. It has the line if the line is known."""
 
     def __init__(self, source: str, line: int | None, problem: str, *, hint: str | None = None) -> None:
         super().__init__(f"{_place(source, line)}: {problem}", hint=hint)
@@ -31,7 +31,7 @@ class FileError(UsageError):
 
 
 def _place(source: str, line: int | None) -> str:
-    """`role.yaml, line 3`, or the options."""
+    """Return the place as text, such as `role.yaml, line 3` or `the options`."""
     return source if line is None else f"{source}, line {line}"
 
 
@@ -40,7 +40,7 @@ class YamlDocument:
     """A thing in a file: its fields, and the line of each field.
 
     Inner fields are named `resourceIds.<label>`, or `resourceIds.<label>[0]` for the first element of a list. A field
-    may be a secret, so the repr has none.
+    may be a secret, so the repr has no fields.
     """
 
     fields: Mapping[str, Any] = field(repr=False)
@@ -59,24 +59,24 @@ class YamlDocument:
         return _place(self.source, self.line_of(key))
 
     def error(self, problem: str, key: str | None = None, *, hint: str | None = None) -> FileError:
-        """The error about a key, or about the whole document."""
+        """Return the error about a key, or about the whole document."""
         return FileError(self.source, self.line_of(key), problem, hint=hint)
 
     def check_keys(self, keys: Collection[str]) -> None:
-        """UsageError for a key that is not known."""
+        """Raise UsageError for a key that is not among `keys`."""
         for key in self.fields:
             if key not in keys:
                 hint = did_you_mean(key, keys) or f"keys are {', '.join(keys)}"
                 raise self.error(f"unknown key '{key}'", key, hint=hint)
 
     def needed(self, key: str) -> str:
-        """A text that must be there."""
+        """Return the text of a required key. UsageError if the key is missing."""
         if key not in self.fields:
             raise self.error(f"the {key} is missing")
         return self.text(key) or ""
 
     def text(self, key: str) -> str | None:
-        """The text of a key; None if it is not given. UsageError when it is blank, or not text."""
+        """Return the text of a key; None if the key is missing. UsageError if the value is blank, or not text."""
         value = self.fields.get(key)
         if key not in self.fields:
             return None
@@ -87,7 +87,7 @@ class YamlDocument:
         return value
 
     def below(self, key: str, *, hint: str | None = None) -> YamlDocument:
-        """The mapping of a key as a document of its own, which is empty if the key has no value."""
+        """Return the mapping of a key as a separate document. It is empty if the key has no value."""
         value = self.fields.get(key)
         if value is not None and not isinstance(value, Mapping):
             raise self.error(f"{key} is not a mapping", key, hint=hint)
@@ -96,7 +96,7 @@ class YamlDocument:
         return YamlDocument(value or {}, self.source, self.line_of(key), lines)
 
     def one_of(self, key: str, words: Sequence[str]) -> str | None:
-        """The word of a key that takes one of these; None if it is not given."""
+        """Return the value of a key, which must be one of `words`; None if the key is missing."""
         word = self.text(key)
         if word is not None and word not in words:
             raise self.error(f"{key} '{word}' is not one of {', '.join(words)}", key, hint=did_you_mean(word, words))
@@ -104,9 +104,10 @@ class YamlDocument:
 
 
 def read(paths: Iterable[Path], kind: str, var: Sequence[str] = ()) -> list[YamlDocument]:
-    """The things of a kind (`role`) in files, or in standard input for `-`, with their variables filled in.
+    """Read the things of a kind (such as `role`) in files, and fill in their variables. `-` is standard input.
 
-    UsageError names the file, and line and key if known; also for two things of one name.
+    UsageError for a mistake in a file, and for two things with the same name. It names the file, and the line and the
+    key if they are known.
     """
     documents: list[YamlDocument] = []
     for path in paths:
@@ -121,7 +122,7 @@ def read(paths: Iterable[Path], kind: str, var: Sequence[str] = ()) -> list[Yaml
 
 
 def parse(written: str, source: str, kind: str) -> list[YamlDocument]:
-    """The things in a text."""
+    """Parse the things in a text."""
     try:
         return [_document(tree, source, kind) for tree in yaml_text.items(written)]
     except YamlError as error:
@@ -137,7 +138,7 @@ def _document(tree: Tree, source: str, kind: str) -> YamlDocument:
 
 
 def unique(documents: Iterable[YamlDocument], kind: str) -> None:
-    """UsageError when two documents have one name."""
+    """Raise UsageError if two documents have the same name."""
     seen: dict[str, YamlDocument] = {}
     for document in documents:
         name = document.fields.get("name")
@@ -146,9 +147,9 @@ def unique(documents: Iterable[YamlDocument], kind: str) -> None:
 
 
 def fill(documents: Sequence[YamlDocument], assignments: Sequence[str]) -> list[YamlDocument]:
-    """The documents with each `{{name}}` in their texts replaced: in `query` by a quoted literal, elsewhere unquoted.
+    """Replace each `{{name}}` in the texts of documents: in `query` with a quoted literal, elsewhere without quotes.
 
-    UsageError for a name without a value, and for a value without a place.
+    UsageError for a name that has no value, and for a value that no text uses.
     """
     values = variables(assignments)
     used: set[str] = set()
@@ -177,6 +178,9 @@ def fill(documents: Sequence[YamlDocument], assignments: Sequence[str]) -> list[
 
 
 def to_yaml(bodies: Sequence[Mapping[str, Any]]) -> str:
-    """Things as a file that `read` reads: one alone, several as a list; without a newline at its end."""
+    """Write things as YAML that `read` can read: a single thing as a mapping, several things as a list.
+
+    The text has no newline at its end.
+    """
     whole = bodies[0] if len(bodies) == 1 else list(bodies)
     return yaml_text.yaml_of(whole, default_flow_style=None, width=100).rstrip("\n")

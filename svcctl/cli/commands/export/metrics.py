@@ -21,7 +21,7 @@ METRICS = {
     "windows_missing": "Windows that the last run could not export.",
     "retries": "Requests that the last run sent again.",
 }
-"""The meanings of metrics, by their names without `svcctl_export_`."""
+"""The meanings of the metrics, by the names of the metrics without `svcctl_export_`."""
 
 RECONCILED = {
     "reconcile_success": "Whether the last reconcile compared all of its windows (1) or not (0).",
@@ -31,7 +31,7 @@ RECONCILED = {
     "reconcile_windows_changed_again": "Those of them that reconciles have replaced more than once.",
     "reconcile_windows_fewer": "Windows that have more rows in the files than in the service; they stay.",
 }
-"""The meanings of the metrics of a reconcile."""
+"""The meanings of the metrics of a reconcile, by the names of the metrics without `svcctl_export_`."""
 
 
 def write(path: Path, name: str, values: Mapping[str, float], metrics: Mapping[str, str] = METRICS) -> None:

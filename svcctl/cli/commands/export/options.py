@@ -26,7 +26,7 @@ from svcctl.dates.lengths import length_text, parse_length
 from svcctl.dates.shorthand import parse_second
 
 LAG_SECONDS = 600.0
-"""The default of --lag with --state, in seconds."""
+"""The default of --lag in seconds, if --state is given."""
 ON_ERROR = ("continue", "stop")
 
 _range, _windows, _output, _run = (
@@ -130,5 +130,5 @@ class ExportOptions:
 
     @property
     def path(self) -> str:
-        """The target without the backslashes before percent signs in crontabs."""
+        """The target, without the backslashes that a crontab needs before percent signs."""
         return self.target.replace("\\%", "%")

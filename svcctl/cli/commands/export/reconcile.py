@@ -98,7 +98,7 @@ def reconcile(
     start, end = range_of(svc, record, from_, to)
     export = export_of(record, svc.environment, svc.profile.retries)
     crew, going = workers_of(svc, record.output, workers, max_requests_per_second), RunProgress()
-    crew.connect()  # a local service starts before the progress line appears
+    crew.connect()  # the local service starts here, before the progress line appears
     with (
         nullcontext() if record.name is None else states.locked(record.name),
         locked(record.storage, record.target),
@@ -127,7 +127,7 @@ def reconcile(
 
 
 def _require_files(record: Record, start: int, end: int) -> None:
-    """IncompleteResult for missing files and files of a wrong size, because only their entries were compared."""
+    """Raise IncompleteResult for missing files and files of a wrong size, because only their entries were compared."""
     lost = [entry.path for _, entry in record.holdings()[1] if entry.start < end and start < entry.end]
     if lost:
         address = visible(record.storage.address(lost[0]))
@@ -139,7 +139,7 @@ def _require_files(record: Record, start: int, end: int) -> None:
 
 
 def _print(svc: Context, run: Reconcile, format: str | None, *, dry: bool) -> None:
-    """Print the replaced windows, or the differing ones of a dry run, in the order of time."""
+    """Print the replaced windows in the order of time. In a dry run, print the windows that differ."""
     differences = sorted(
         (difference for difference in run.differences if dry or not difference.fewer),
         key=lambda difference: difference.entry.window,

@@ -1,4 +1,4 @@
-"""The messages of a run: windows, summary and gaps; and its figures for collectors."""
+"""The messages of a run about windows, the summary and gaps, and the figures of a run for collectors."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def print_windows(svc: Context, export: Export) -> None:
 
 
 def report(svc: Context, record: OpenRecord, workers: Workers, figures: dict[str, float], *, stops: bool) -> Summary:
-    """Run an export and report its summary. Fills in `figures`, for collectors."""
+    """Run an export and report its summary. The figures for collectors are written into `figures`."""
     from svcctl.exports.run import ExportRun
     from svcctl.exports.workers.dispatch import RunProgress
 
     if workers.scheduler is None:
-        workers.connect()  # a local service starts before the progress line appears
+        workers.connect()  # the local service starts here, before the progress line appears
     export, going, losses = record.export, RunProgress(), Losses()
 
     def take(finished: int, total: int, fetched: Fetched | None) -> None:
@@ -61,7 +61,7 @@ def report(svc: Context, record: OpenRecord, workers: Workers, figures: dict[str
             losses.add(fetched.losses)
             figures["rows"] += rows
             figures["bytes"] += size
-            if workers.scheduler is not None:  # these workers count in their own processes
+            if workers.scheduler is not None:  # the workers of a cluster count in their own processes
                 going.progress.add(rows=rows, bytes=size, retries=fetched.attempts - 1)
         going.take(finished, total)
 
@@ -99,7 +99,7 @@ def tell_left_out(svc: Context, columns: Iterable[str]) -> None:
 
 
 def progress_line(going: RunProgress) -> str:
-    """The progress of a run in one line."""
+    """Describe the progress of a run in one line."""
     if not going.total:
         return "looking for finished windows"
     progress, seconds = going.progress, max(going.seconds, 0.001)
@@ -174,12 +174,15 @@ def refuse_gaps(svc: Context, summary: Summary) -> None:
 
 @contextmanager
 def measured(svc: Context, path: Path | None, name: str) -> Iterator[dict[str, float]]:
-    """The figures of a run, which are written when it succeeds or fails, but not while another run holds the lock."""
+    """Yield a mapping for the figures of a run, and write it to the file when the run succeeds or fails.
+
+    If another run holds the lock, nothing is written.
+    """
     if path is not None:
         prometheus.check_writable(path)
     figures = dict.fromkeys(metrics.METRICS, 0.0)  # an alert on a missing series would never fire
     if path is not None:
-        with suppress(SvcctlError):  # the export is new, or its run fails for the same reason
+        with suppress(SvcctlError):  # the export is new, or the run fails for the same reason
             figures["verified_seconds"] = record_of(svc, name).still_verified()
     started = svc.clock()
 

@@ -1,4 +1,4 @@
-"""The requested export: its order, its range from --from or from the end of the state, and its notes."""
+"""The requested export: its order, its range and its notes. The range begins at --from, or at the end of the state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 def order_of(svc: Context, options: ExportOptions) -> Order:
-    """The order of an export, without its range. With --state, its target is valid in every directory."""
+    """Return the order of an export, without its range.
+
+    With --state, the target in the order is valid in every directory.
+    """
     from svcctl.exports.export import Order
     from svcctl.exports.plan import check_target
 
@@ -54,7 +57,10 @@ def order_of(svc: Context, options: ExportOptions) -> Order:
 
 
 def planned(svc: Context, states: States, order: Order, state: State | None, from_: Any, to: Any) -> Export:
-    """The export over the requested range, with its notes. With a state, the range starts at the end of the state."""
+    """Return the export over the requested range, with its notes.
+
+    If there is a state, the range starts at the end of the state.
+    """
     from svcctl.exports.formats import format_of
     from svcctl.exports.plan import plan
     from svcctl.terminal.formats import FORMATS, check_file, refuse_packed
@@ -100,13 +106,16 @@ def planned(svc: Context, states: States, order: Order, state: State | None, fro
 
 
 def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *, written: bool) -> RequestDates:
-    """The range of an export. `written` says that the service formats dates. UsageError for a range without a start."""
+    """Return the range of an export. `written` says that the service formats dates.
+
+    UsageError for a range without a start.
+    """
     if until is None and from_ is None:
         first = " for the first run" * order.incremental
         raise UsageError("the range has no start", hint=f"give --from{first}")
     now = svc.now()
     if until is not None:
-        now = max(now, datetime.fromtimestamp(until, UTC))  # a clock that went back leaves nothing to export
+        now = max(now, datetime.fromtimestamp(until, UTC))  # if the clock went back, there is nothing to export
     format = order.date_format or (svc.profile.date_format if written else None)
     zone = order.zone or svc.profile.time_zone
     chosen = dates_of(from_ if until is None else until, to, format, zone, now=now, written=written)
@@ -120,7 +129,7 @@ def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *
 
 
 def _about_windows(export: Export, start: int, end: int) -> Iterator[str]:
-    """The notes on the windows of a run for the range from `start` to `end`, and on windows that are left out."""
+    """Yield notes on the windows of a run over the range from `start` to `end`, and on windows that are left out."""
     yield from export.notes
     whole, zone = export.whole, export.target.zone
     if not export.windows:

@@ -58,14 +58,14 @@ def export(ctx: typer.Context, options: ExportOptions) -> None:
             raise UsageError(f"unknown --on-error '{options.on_error}'", hint=f"it is one of: {', '.join(ON_ERROR)}")
         order = order_of(svc, options)
         crew = workers_of(svc, order.target, options.workers, options.max_requests_per_second, options.scheduler)
-        # A refused run leaves nothing, not even a lock.
+        # If the run is refused, nothing remains on the disk, not even a lock.
         plan = planned(svc, states, order, before, options.from_, options.to)
         if options.dry_run:
             _rehearse(svc, plan, asks=options.scheduler is None)
             return
         with nullcontext() if state is None else states.locked(state):
             current = None if state is None else states.load(state)
-            if current != before:  # another run has ended meanwhile
+            if current != before:  # another run has ended in the meantime
                 plan = planned(svc, states, order, current, options.from_, options.to)
             figures["until_seconds"] = plan.whole.start
             run = _Run(svc, states, state, current, order.target, plan, figures)
@@ -79,7 +79,7 @@ def export(ctx: typer.Context, options: ExportOptions) -> None:
 
 @dataclass
 class _Run:
-    """A run, and its state, which moves with it. `before` is the state before the run, None for a first run."""
+    """A run, and its state, which advances with the run. `before` is the state before the run; None for a first run."""
 
     svc: Context
     states: States
@@ -90,7 +90,7 @@ class _Run:
     figures: dict[str, float]
 
     def __call__(self, workers: Workers, *, asks: bool, stops: bool) -> None:
-        """Run the export. With `asks`, the query is tried before files are replaced."""
+        """Run the export. With `asks`, the service is asked to run the query before any file is replaced."""
         from svcctl.exports.run import opened
         from svcctl.exports.workers.fetch import check
 
@@ -108,7 +108,7 @@ class _Run:
                 report.refuse_gaps(self.svc, summary)
 
     def stay(self) -> None:
-        """Run without a window: save the start of a new state, or check that the state belongs to this export."""
+        """Make a run without windows: save the start of a new state, or check that the state belongs to this export."""
         from svcctl.exports.ownership import claim
         from svcctl.exports.run import opened
 
@@ -142,7 +142,7 @@ class _Run:
 def workers_of(
     svc: Context, target: str, count: int | None, per_second: float | None, scheduler: str | None = None
 ) -> Workers:
-    """The workers of a run: threads of this process, or processes of a cluster."""
+    """Return the workers of a run: threads of this process, or processes of a cluster."""
     from svcctl.exports.workers.dispatch import Workers
 
     here = svc.with_flags(retries=0)
@@ -154,7 +154,7 @@ def workers_of(
 
 @contextmanager
 def resumable(svc: Context) -> Iterator[None]:
-    """Add to errors that the run can be resumed."""
+    """Add to errors a hint that the run can be resumed."""
     try:
         yield
     except KeyboardInterrupt:
@@ -176,7 +176,7 @@ _SAME_PROFILE = "give the workers the same profile, or the same SVCCTL_… envir
 
 @dataclass(frozen=True)
 class WorkerClient:
-    """Makes the client of a worker in a cluster, by the profile of this name on the worker's machine."""
+    """Makes the client of a worker in a cluster, from the profile with this name on the worker's machine."""
 
     flags: Flags
     service: str
@@ -196,7 +196,9 @@ class WorkerClient:
 
 
 def _rehearse(svc: Context, plan: Export, *, asks: bool) -> None:
-    """Print the windows. Fails like the run for a file of another export, and with `asks` for a wrong query.
+    """Print the windows of a dry run.
+
+    Like a real run, this fails if a file belongs to another export; with `asks`, also if the service refuses the query.
 
     `asks` is False for a cluster, because its workers have their own credentials.
     """

@@ -83,9 +83,11 @@ def _list(svc: Context, format: str | None) -> None:
 
 
 def _whole(svc: Context, name: str) -> tuple[str | None, int | None]:
-    """The date up to which a state's export is verified, None before a verify; and the number of missing windows.
+    """Return the date up to which a state's export is verified, and the number of missing windows.
 
-    Both are None if the record cannot be read; a note says why.
+    The date is None if the export was never verified.
+
+    Both are None if the record cannot be read. A note then gives the reason.
     """
     try:
         record = record_of(svc, name)
@@ -119,7 +121,7 @@ def rm(ctx: typer.Context, name: StateArg, yes: YesOpt = False) -> None:
 def _rows(
     record: Record, present: Sequence[ExportedFile], lost: Sequence[tuple[str, ExportedFile]]
 ) -> Iterator[list[Any]]:
-    """The status of an export, as rows of names and values."""
+    """Yield the status of an export, as rows of a name and a value."""
     yield ["target", record.output]
     yield from ([name, value] for name, value in record.identity.named.items() if value)
     if record.since:

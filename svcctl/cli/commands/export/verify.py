@@ -48,7 +48,7 @@ KeepOpt = Annotated[
     typer.Option("--keep", help="Drop the windows before --from from the record: their files were removed on purpose."),
 ]
 NAMED = 5
-"""The most damaged and missing files that `verify` lists; it counts the others."""
+"""The number of damaged and missing files that `verify` lists. Further files are only counted."""
 NOTHING_EXPORTED = "nothing is exported yet"
 RUN_AGAIN = "run the export again: it fetches only what is missing"
 
@@ -81,12 +81,12 @@ def verify(
     names = names or states.names()
     for text in svc.diagnostics.for_each(names, lambda name: _verified(svc, name, from_, keep, format, f"{name}: ")):
         svc.diagnostics.note(text)
-    if not names:  # also without a terminal: a crontab may use another directory
+    if not names:  # noted even without a terminal: a crontab may use another directory
         svc.diagnostics.note(f"no states in {states.folder}")
 
 
 def _verified(svc: Context, name: str, from_: Any, keeps: bool, format: str | None, label: str = "") -> str:
-    """The result for an export without losses, after a label. IncompleteResult for an export with losses."""
+    """Verify an export, and return the result in words, after a label. IncompleteResult if files are lost."""
     from svcctl.exports.verify import MISSING, keep, verified_until
 
     record = record_of(svc, name)
@@ -122,7 +122,7 @@ def _verified(svc: Context, name: str, from_: Any, keeps: bool, format: str | No
 
 
 def _lost(svc: Context, record: Record) -> list[LostRange]:
-    """The lost files and ranges. A terminal shows the progress."""
+    """Return the lost files and ranges. A terminal shows the progress."""
     from svcctl.exports.verify import HashProgress, damage
 
     files, hashed = record.files(), HashProgress()
@@ -137,7 +137,10 @@ def _lost(svc: Context, record: Record) -> list[LostRange]:
 
 
 def _remember(svc: Context, record: Record, verified: int, label: str) -> None:
-    """Save the date up to which an export is verified. A failure is a note, such as while a run goes on."""
+    """Save the date up to which an export is verified.
+
+    A failure only causes a note. This happens, for example, during a run.
+    """
     from svcctl.exports.verify import remember
 
     try:
@@ -170,7 +173,10 @@ def _print_objects(
 
 
 def _repair(svc: Context, record: Record, lost: Sequence[Window]) -> str:
-    """The hint with the command that fetches the first lost range again, if the next run of the state does not."""
+    """Return the hint with the command that fetches the first lost range again.
+
+    If the next run of the state fetches the range, the hint says so.
+    """
     from svcctl.exports.verify import ranges_to_fetch
 
     identity = record.identity
@@ -190,7 +196,7 @@ def _repair(svc: Context, record: Record, lost: Sequence[Window]) -> str:
 
 
 def _command_of(identity: Identity, target: str, profile: str | None) -> list[str]:
-    """The words of the command of an export, without its range."""
+    """Return the words of the command of an export, without its range."""
     from svcctl.exports.formats import format_of
 
     named = dict(identity.named)
@@ -200,20 +206,20 @@ def _command_of(identity: Identity, target: str, profile: str | None) -> list[st
     options = [text for name, value in named.items() for text in (f"--{name.replace(' ', '-')}", value)]
     try:
         format_of(target, None)
-    except UsageError:  # the ending names no format
+    except UsageError:  # the ending of the target names no format
         options += ["--format", format.partition(".")[0]]
     return ["svcctl", *(["-p", profile] if profile else []), "export", query, *options, "-o", target]
 
 
 def range_of(svc: Context, record: Record, from_: Any, to: Any) -> tuple[int, int]:
-    """The epoch seconds of --from and --to, in the zone of the export's windows."""
+    """Convert --from and --to to epoch seconds, in the zone of the export's windows."""
     zone = record.identity.window_zone
     chosen = dates_of(0 if from_ is None else from_, to, None, zone, now=svc.now(), written=False).range
     return math.floor(chosen.start.timestamp()), sys.maxsize if chosen.end is None else int(chosen.end.timestamp())
 
 
 def _tell_lost(svc: Context, texts: Sequence[str], name: str) -> None:
-    """Report missing and damaged files: the first ones, and the number of the others."""
+    """Report missing and damaged files: the names of the first files, and the number of further files."""
     shown = len(texts) if svc.diagnostics.verbose or len(texts) == NAMED + 1 else NAMED
     for text in texts[:shown]:
         svc.diagnostics.report(IncompleteResult(text))
@@ -223,7 +229,7 @@ def _tell_lost(svc: Context, texts: Sequence[str], name: str) -> None:
 
 
 def record_of(svc: Context, name: str) -> Record:
-    """The record of the export with this state, or to this path."""
+    """Return the record of the export that has this state or writes to this path."""
     from svcctl.exports.record import Record
 
     return Record.find(name, default_states(svc.environment), svc.environment)

@@ -1,7 +1,7 @@
-"""`svcctl query`: run a query; its rows go to stdout, to a file or, as a job, to a destination.
+"""`svcctl query`: run a query. Its rows go to stdout or to a file; a job sends them to a destination.
 
-`options` has what was typed, `request` makes the request, `result` prints one answer or follows it, `every` asks again
-and again, `launch` makes a job.
+`options` has the options as they were typed, and `request` makes the request. `result` prints one answer, or follows it
+as it grows; `every` sends the request again and again; `launch` makes a job.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def query(ctx: typer.Context, options: QueryOptions) -> None:
 
 
 def _check_without_files(options: QueryOptions) -> None:
-    """UsageError for options of files without --load, and without a start of the range."""
+    """Raise UsageError for options of files without --load, and for a missing start of the range."""
     if (name := options.reading.first_given or options.given("load_format", "load_time_zone")) is not None:
         raise UsageError(f"{name} is for files", hint="name them with --load FILE")
     if options.from_ is None:

@@ -1,8 +1,8 @@
 """`svcctl query --every`: a query that is run again and again, as `watch` would run it.
 
-On a terminal a table or a chart stays in its place. Elsewhere, and in formats of lines, each answer follows the one
-before it, with one heading. A refresh that fails is tried again at its next turn; a refusal ends the command, and so
-does any failure of the first run, which is likely to be a mistake.
+On a terminal a table or a chart stays in its place. Elsewhere, and in formats that print lines, each answer is printed
+after the previous one, and the heading appears only once. After a refresh that fails, the next one follows as usual. A
+refusal ends the command. So does any failure of the first run, because it is probably the user's mistake.
 """
 
 from __future__ import annotations
@@ -23,15 +23,18 @@ from svcctl.terminal.size import terminal_size
 from svcctl.words import counted
 
 TURN = 0.1
-"""Seconds between two checks of the terminal's size."""
+"""The seconds between two checks of the terminal's size."""
 
 Ask = Callable[[bool], Question]
-"""Makes a new request, so that relative dates follow the clock; notes are printed if the argument, `first`, is true."""
+"""Makes a new request, so that relative dates follow the clock.
+
+If the argument, `first`, is true, notes are printed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The rows of a refresh that the screen can show, with its question and its size in rows."""
+    """The rows of a refresh that the screen can show, with the question, and the number of rows in the whole answer."""
 
     question: Question
     columns: Sequence[TableColumn]
@@ -41,7 +44,7 @@ class _Answer:
 
 
 def repeat(svc: Context, ask: Ask, interval: float, max_time: float | None) -> None:
-    """Refresh until somebody interrupts the command or leaves the screen, or for `max_time` seconds."""
+    """Refresh until somebody interrupts the command or leaves the screen, or `max_time` seconds have passed."""
     question = ask(True)
     in_place = svc.output.is_terminal and not question.format.raw
     if question.format.raw and not question.format.lines:
@@ -62,7 +65,7 @@ def repeat(svc: Context, ask: Ask, interval: float, max_time: float | None) -> N
 
 
 def _frames(svc: Context, ask: Ask, question: Question, interval: float) -> Iterator[str]:
-    """A frame for each refresh, and for each change of the terminal's size."""
+    """Yield a frame for each refresh, and for each change of the terminal's size."""
     answer = _asked(svc, question)
     while True:
         begun = time.monotonic()
@@ -97,7 +100,10 @@ def _frame(svc: Context, answer: _Answer, interval: float) -> str:
 
 
 def _printed(svc: Context, ask: Ask, question: Question, interval: float) -> Iterator[None]:
-    """Print the answers one after the other, each when the next item is requested."""
+    """Print the answers one after the other.
+
+    Each answer is printed when the next item of this iterator is requested.
+    """
     for turn in count():
         begun = time.monotonic()
         selection = question.selection._replace(header=question.selection.header and not turn)

@@ -34,11 +34,11 @@ _EXCLUDED = {
 }
 """The options that exclude --load, and why."""
 _READ_AGAIN = "svcctl query --load - …"
-"""The command into which hints pipe their output."""
+"""The end of a pipe that hints suggest."""
 
 
 def query(svc: Context, options: QueryOptions) -> None:
-    """Load the files, print the answer and remove the table. By default the range has all events of the files."""
+    """Load the files, print the answer and remove the table. By default the range covers all events of the files."""
     if (name := options.given(*_EXCLUDED)) is not None:
         raise UsageError(f"--load and {name} exclude each other: {_EXCLUDED[name[2:].replace('-', '_')]}")
     if svc.flags.profile not in (None, LOCAL):
@@ -62,7 +62,7 @@ def query(svc: Context, options: QueryOptions) -> None:
         if loaded.newest is None and options.fail_on_empty:
             raise NoRows("the files have no events")
         if loaded.newest is None and chosen.name == "chart":
-            return  # its columns have no types, and it prints nothing without rows
+            return  # the columns of the answer have no types, and without rows nothing is printed
         if loaded.newest is None:
             draft = replace(draft, query=_without_rows(_columns(draft, selection)))
         question = request.question(svc, draft, chosen, selection, options, loaded=loaded)
@@ -73,7 +73,7 @@ def query(svc: Context, options: QueryOptions) -> None:
 
 
 def _check_standard_input(options: QueryOptions) -> None:
-    """UsageError if both the files and the query would come from standard input."""
+    """Raise UsageError if both the files and the query would come from standard input."""
     files = [str(file) for file in options.load or ()]
     no_text = options.text is None and options.file is None
     if STDIN in files and (no_text or STDIN in (options.text, str(options.file))):
@@ -84,7 +84,7 @@ def _check_standard_input(options: QueryOptions) -> None:
 
 
 def _check_table(text: str, options: QueryOptions) -> None:
-    """UsageError if a query names one of the files as its table."""
+    """Raise UsageError if a query names one of the files as its table."""
     begin, named, *_ = (*text.split(maxsplit=2), "", "")
     if begin == "from" and named.strip("`'\"") in {str(file) for file in options.load or ()}:
         raise UsageError(
@@ -97,7 +97,10 @@ def _check_table(text: str, options: QueryOptions) -> None:
 def _loaded(
     svc: Context, options: QueryOptions, draft: QueryRequest, reading: LoadOptions, selection: Selection
 ) -> Iterator[tuple[str, Loaded]]:
-    """Load the files within --max-time into a table that exists during the block; yields its ID and the load."""
+    """Load the files within --max-time into a table that exists during the block.
+
+    Yields the ID of the table, and the result of the load.
+    """
     from contextlib import ExitStack
 
     from svcctl.api import own_service
@@ -125,7 +128,7 @@ def _loaded(
 
 
 def _tell(svc: Context, loaded: Loaded) -> None:
-    """Print notes on a load: on a terminal how much was loaded, and always what was skipped or changed."""
+    """Print notes on a load: on skipped and changed lines, and on a terminal also on the number of loaded events."""
     from svcctl.cli import loads
 
     loads.note_empty_files(svc, loaded)
@@ -136,7 +139,10 @@ def _tell(svc: Context, loaded: Loaded) -> None:
 
 
 def _range(svc: Context, options: QueryOptions, loaded: Loaded) -> tuple[Any, Any]:
-    """The typed ends of the range. By default it begins at the first event and ends after the last one, or now."""
+    """Return the ends of the range.
+
+    By default the range begins at the first event, and ends after the last event or now.
+    """
     oldest, newest = (svc.now() if date is None else from_ms(date) for date in (loaded.oldest, loaded.end))
     start = to_seconds(oldest) if options.from_ is None else options.from_
     end = "now" if options.from_ is not None and newest <= svc.now() else to_seconds(newest)
@@ -144,12 +150,12 @@ def _range(svc: Context, options: QueryOptions, loaded: Loaded) -> tuple[Any, An
 
 
 def _columns(draft: QueryRequest, selection: Selection) -> list[str]:
-    """The columns of an answer without rows, as far as the query and the options name them."""
+    """Return the columns of an answer that has no rows, as far as the query and the options name them."""
     names = (*answer(draft.query or ""), *selection.columns, *(key.column for key in selection.sort))
     return list({name.casefold(): name for name in names if name != ALL_COLUMNS}.values())
 
 
 def _without_rows(columns: list[str]) -> str:
-    """A query of the empty table with the columns of the answer."""
+    """Return a query of the empty table that has the columns of the answer."""
     names = ", ".join(f"`{name.replace('`', '``')}`" for name in columns)
     return f"from {FILE_TABLE} select {names}" if names else f"from {FILE_TABLE}"

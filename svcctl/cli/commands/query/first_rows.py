@@ -1,4 +1,4 @@
-"""Answers that are judged by their first rows: --fail-on-empty needs one, and a terminal shows a limited number."""
+"""Answers whose first rows matter: --fail-on-empty needs at least one row, and a terminal shows a limited number."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def no_rows(question: Question) -> NoRows:
 
 @dataclass(frozen=True)
 class NeededRows:
-    """Rows that are read up to the first one before anything is printed. NoRows if there are none."""
+    """An answer whose first row is read before anything is printed. NoRows if the answer has no rows."""
 
     answer: QueryResponse | Follow
     question: Question
@@ -41,7 +41,7 @@ class NeededRows:
 
 @dataclass(frozen=True)
 class NeededAnswer(NeededRows):
-    """An answer whose rows, or bytes, are read up to the first row before anything is printed."""
+    """An answer whose rows or bytes are read up to the first row before anything is printed."""
 
     answer: QueryResponse
 
@@ -60,10 +60,12 @@ class NeededAnswer(NeededRows):
 
 @dataclass
 class ShownAnswer:
-    """An answer for a terminal: it shows the rows that max_rows of the profile allows, then sets `error`.
+    """An answer for a terminal.
 
-    A layout that measures rows before it writes them would lose them at an error. Sorted rows and charts mean nothing
-    without the other rows, so they end in the error.
+    Its rows end when the profile's max_rows is reached; `error` is then set instead of raised.
+
+    If the error were raised, a layout that measures rows before it writes them would lose these rows. Sorted rows and
+    charts are meaningless if rows are missing, so for them the error is raised.
     """
 
     answer: QueryResponse | NeededAnswer

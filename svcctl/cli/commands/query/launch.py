@@ -33,6 +33,6 @@ def launch(svc: Context, request: QueryRequest, options: QueryOptions) -> None:
     job = jobs.launch(svc.client, request, svc.diagnostics.note)
     svc.output.records(LAUNCHED, [job], chosen, Selection(header=not options.no_header))
     if request.destination is not None and "friendlyname" in map(str.lower, request.destination.params):
-        with suppress(SvcctlError):  # the job runs even if names cannot be compared
+        with suppress(SvcctlError):  # the job runs even if its name cannot be compared with others
             if (others := namesakes(job, svc.client.jobs())) is not None:
                 svc.diagnostics.note(others)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Question(NamedTuple):
-    """Requests for neighbouring spans of time, which differ in nothing else, and how their answer is printed."""
+    """Requests for neighbouring spans of time, which are otherwise equal, and the way to print their answer."""
 
     requests: Sequence[QueryRequest]
     format: OutputFormat
@@ -31,7 +31,7 @@ class Question(NamedTuple):
     style: Style
     dates: RequestDates
     loaded: Loaded | None = None
-    """The files that the requests read, if they were loaded for them."""
+    """The result of loading files for these requests; None if no files were loaded."""
 
     @property
     def request(self) -> QueryRequest:
@@ -40,7 +40,7 @@ class Question(NamedTuple):
 
 
 def asked(svc: Context, options: QueryOptions) -> QueryRequest:
-    """The request as it was typed: its dates are not resolved, and it has no format."""
+    """Return the request as it was typed: its dates are not resolved, and it has no format."""
     end = options.end()
     return QueryRequest(
         from_=options.from_,
@@ -56,7 +56,10 @@ def asked(svc: Context, options: QueryOptions) -> QueryRequest:
 
 
 def format_for(svc: Context, options: QueryOptions) -> OutputFormat:
-    """The format: the option, else that of the file's ending, else the profile's; `auto` is csv in a file."""
+    """Return the format: from the option, or else from the file's ending, or else from the profile.
+
+    In a file, `auto` is csv.
+    """
     name, output = options.format, options.output
     if options.chart and name not in (None, "chart"):
         raise UsageError(f"--chart and --format {name} exclude each other", hint="leave out one of them")
@@ -70,9 +73,11 @@ def format_for(svc: Context, options: QueryOptions) -> OutputFormat:
 
 
 def cut_where_sorted(request: QueryRequest, selection: Selection) -> tuple[QueryRequest, Selection]:
-    """Turn --limit into --top if --sort is given: a service does not sort, so its limit would cut rows too early.
+    """Convert --limit to --top if --sort is given.
 
-    UsageError when rows would be cut twice.
+    The service does not sort, so its limit would cut off rows too early.
+
+    UsageError if --sort is given together with --skip, or with both --limit and --top.
     """
     if not selection.sort:
         return request, selection
@@ -91,7 +96,7 @@ def cut_where_sorted(request: QueryRequest, selection: Selection) -> tuple[Query
 
 
 def check(request: QueryRequest, format: OutputFormat, selection: Selection, options: QueryOptions) -> None:
-    """UsageError when options exclude each other, before anything is sent."""
+    """Raise UsageError if options exclude each other, before anything is sent."""
     if options.follow and not format.lines:
         lines = ", ".join(row.name for row in FORMATS.values() if row.lines)
         raise UsageError(
@@ -115,9 +120,10 @@ def check(request: QueryRequest, format: OutputFormat, selection: Selection, opt
 
 
 def job(svc: Context, request: QueryRequest, options: QueryOptions) -> QueryRequest:
-    """The request of a job. Its destination decides how rows are written.
+    """Return the request that launches a job. The destination decides how rows are written.
 
-    The interface takes a date format and a time zone only with a mode that is not JSON, so they are sent with one.
+    The interface accepts a date format and a time zone only with a mode other than JSON, so such a mode is sent with
+    them.
     """
     by_option = options.time_zone is not None
     zone = options.time_zone or svc.profile.time_zone
@@ -148,9 +154,10 @@ def question(
     says: bool = True,
     loaded: Loaded | None = None,
 ) -> Question:
-    """The request, with dates as the format takes them, and the style of dates that are printed here.
+    """Complete a request: set the form of its dates that the format needs, and the style of dates that svcctl prints.
 
-    `says` prints the notes on dates. `loaded` are the files that the request reads, which may have any dates.
+    If `says` is true, notes on dates are printed. `loaded` is the result of loading the files that the request reads;
+    their events may have any dates.
     """
     if format.raw and not format.dates and options.date_format:
         raise UsageError(
@@ -200,14 +207,17 @@ def question(
 
 
 def _without_notes(chosen: RequestDates, options: QueryOptions) -> RequestDates:
-    """The dates of files, without notes on ends that nobody typed."""
+    """Return the dates of a query of files, without notes on ends of the range that nobody typed."""
     if options.from_ is None:
         chosen = chosen._replace(plain=options.to is None, slip=None)
     return chosen._replace(short=None) if options.to is None else chosen
 
 
 def _by_offset(request: QueryRequest, chosen: RequestDates) -> list[QueryRequest]:
-    """One request for each offset of the zone within the range, or a single one if several would return other rows."""
+    """Split a request into one request for each offset of the zone within the range.
+
+    The request is not split if the parts would return other rows.
+    """
     if not outline(request.query or "").is_plain or (request.query_id, request.limit, request.skip) != (None,) * 3:
         return [request]
     return [replace(request, from_=start, to=end, time_zone=zone) for start, end, zone in chosen.spans]

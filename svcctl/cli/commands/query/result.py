@@ -38,9 +38,9 @@ def show(svc: Context, *requests: QueryRequest) -> None:
 
 
 def once(svc: Context, question: Question, options: QueryOptions) -> None:
-    """Print the answer, whole; on a terminal, say when it has no rows and what was written to a file.
+    """Print the whole answer. On a terminal, notes say that it has no rows, or what was written to a file.
 
-    A chart without rows prints nothing, not even a heading, so a note says it in a pipe as well.
+    A chart without rows prints nothing, not even a heading, so this note appears in a pipe, too.
     """
     with svc.output.target(options.output, question.format, force=options.force) as sink:
         rows = _print(svc, question, sink, options)
@@ -55,8 +55,8 @@ def once(svc: Context, question: Question, options: QueryOptions) -> None:
 def follow(svc: Context, question: Question, options: QueryOptions) -> None:
     """Print rows as they arrive, until --to, --max-time, the limit or an interruption.
 
-    The file is kept when somebody interrupts: without --to there is no other end. If the time is up while there is no
-    connection, the file is kept too, but the result is incomplete.
+    If somebody interrupts, the output file is kept, because without --to there is no other end. If the time is up while
+    there is no connection, the file is kept, too, but IncompleteResult is raised.
     """
     from svcctl.api.follow import Follow
     from svcctl.cli.commands.query.first_rows import NeededRows, no_rows
@@ -99,7 +99,7 @@ def follow(svc: Context, question: Question, options: QueryOptions) -> None:
 
 
 def _print(svc: Context, question: Question, sink: OutputSink, options: QueryOptions) -> int | None:
-    """Print the answer; returns the number of its rows, None if the format does not show it."""
+    """Print the answer, and return the number of its rows; None if the format does not show the number."""
     started = svc.clock()
     begun = False
 
@@ -138,7 +138,7 @@ def _print(svc: Context, question: Question, sink: OutputSink, options: QueryOpt
 
 @contextmanager
 def _whole(answer: QueryResponse) -> Iterator[None]:
-    """Turn the error of a request into IncompleteResult if rows of the requests before it were printed."""
+    """Convert the error of a request to IncompleteResult, if rows of earlier requests were printed."""
     try:
         yield
     except (ServiceError, Unavailable) as error:
@@ -166,7 +166,7 @@ def _followed(count: int, seconds: float) -> str:
 
 
 def _note_file(svc: Context, output: Path | None, rows: int | None) -> None:
-    """Say what was written to a file, with the number of rows if they are counted."""
+    """Print a note on the written file, with the number of rows if rows are counted."""
     from svcctl.terminal.output import is_kept
 
     if output is not None and is_kept(output):
@@ -175,7 +175,10 @@ def _note_file(svc: Context, output: Path | None, rows: int | None) -> None:
 
 
 def _elsewhere(svc: Context, question: Question) -> str:
-    """A note on the dates of the table's events if none is in the range; empty for any other than the local service."""
+    """Return a note on the dates of the table's events, if no event is in the range.
+
+    The note is empty unless the service is the local service.
+    """
     from svcctl.api import own_service
 
     name, dates = outline(question.request.query or "").table, question.dates.range
@@ -195,7 +198,10 @@ def _elsewhere(svc: Context, question: Question) -> str:
 
 
 def _note_limit(svc: Context, question: Question, output: Path | None, rows: int | None) -> None:
-    """Say that a file or a pipe may lack rows; on a terminal, the person has just typed the limit."""
+    """Print a note that rows may be missing in a file or a pipe, because of a limit.
+
+    On a terminal no note is needed.
+    """
     seen = svc.output.is_terminal and output in (None, Path("-"))
     if rows and rows == question.request.limit and not seen:
         svc.diagnostics.note(f"stopped at the limit of {counted(rows, 'row')}: there may be more")

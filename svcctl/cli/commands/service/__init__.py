@@ -26,7 +26,10 @@ _LOADS_ELSEWHERE = Advice(
 
 
 READS = frozenset({"status", "accounts list", "queries list", "queries show"})
-"""The commands that change nothing. Others change files and processes of this machine, which no client could refuse."""
+"""The commands that change nothing.
+
+Other commands change files and processes of this machine, which no client can guard.
+"""
 
 
 def register(app: typer.Typer) -> None:
@@ -38,10 +41,10 @@ def _checks(ctx: typer.Context) -> None:
 
 
 def _check(ctx: typer.Context) -> None:
-    """UsageError for a change with a read-only profile, and for the profile of another service."""
+    """Raise UsageError for a change if the profile is read-only, and for the profile of another service."""
     svc: Context = ctx.obj
     command = ctx.command_path.partition(" service ")[2]
-    is_started = ctx.params.get("ready_fd") is not None  # by a query or by 'service start', which was checked
+    is_started = ctx.params.get("ready_fd") is not None  # by a query or by 'service start', which was checked before
     if command not in READS and not is_started:
         svc.profile.guard.refuse_change(f"'svcctl service {command}'")
     if (name := svc.flags.profile) is not None and name not in BUILT_IN:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from svcctl.service.state.store import Store
 
 KIND_NAMES = ("keys", "resellers", "plans", "policies", "applications", "domains", "users")
-"""The names of the rows in `kinds.py`: help and completion need them without the service."""
+"""The names of the rows in `kinds.py`. Help and completion need these names without importing the service."""
 REMOVABLE_KINDS = tuple(name for name in KIND_NAMES if name != "domains")
 STATES = tuple(status.value for status in DomainStatus if status is not DomainStatus.DELETED)
 
@@ -295,7 +295,7 @@ def rm(ctx: typer.Context, kind: RemovableKindArg, name: KindNameArg, yes: YesOp
 
 
 def _kind(name: str) -> AccountKind[Any]:
-    """The kind with a name; MissingExtra if the packages of the service, which the kinds import, are not installed."""
+    """Return the kind with a name. MissingExtra if the packages of the service are not installed."""
     if name not in KIND_NAMES:
         raise UsageError(f"unknown kind '{name}'", hint=f"kinds are: {', '.join(KIND_NAMES)}")
     need_service()
@@ -305,7 +305,7 @@ def _kind(name: str) -> AccountKind[Any]:
 
 
 def _among(kind: str, name: str | None, store: Store) -> AbstractContextManager[None]:
-    """Add the existing names of a kind to the hint of an error about an unknown `name`, unless it has a hint."""
+    """Add the existing names of a kind as a hint to an error about an unknown `name`, unless the error has a hint."""
     row = _kind(kind)
-    what = "" if kind == "keys" else kind  # a list of random numbers helps nobody
+    what = "" if kind == "keys" else kind  # the names of keys are random, so a list of them would not help
     return suggesting(name or "", lambda: map(row.typed, row.every(store)), what, when=lambda error: not error.hint)

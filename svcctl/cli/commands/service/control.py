@@ -1,6 +1,7 @@
 """`svcctl service`: start, stop and reset the local service, and show its status.
 
-Other commands open the state of the service here. They read and change it themselves, so the service need not run.
+Other commands open the state of the service with functions of this module. They read and change the state themselves,
+so the service need not run.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ ReadyFdOpt = Annotated[int | None, typer.Option("--ready-fd", hidden=True)]
 
 @dataclass(frozen=True, slots=True)
 class RunningService:
-    """The running local service: its status, its process ID and its files, with their size in bytes."""
+    """The running local service: its status, its process ID, its files, and the size of the files in bytes."""
 
     status: Status
     pid: int | None
@@ -65,7 +66,7 @@ class RunningService:
 
 
 def _fact_lines(running: RunningService, width: int) -> str:
-    """The known facts about the service, one per line."""
+    """Return the known facts about the service, one per line."""
     facts = ((fact.name, (fact.shown or fact.value)(running)) for fact in SERVICE.fields)
     return "\n".join(f"{name:<8} {visible(str(value))}" for name, value in facts if value is not None)
 
@@ -75,7 +76,7 @@ def _place(name: str) -> ListField[RunningService]:
 
 
 def _ending_keys(running: RunningService) -> str | None:
-    """The API keys that expire soon."""
+    """Describe the API keys that expire soon; None if there are none."""
     ends = (f"{name} expires {second_text(expires)} (UTC)" for name, expires in running.status.expiring)
     return "; ".join(ends) or None
 
@@ -100,7 +101,7 @@ SERVICE: Listing[RunningService] = Listing(
     ),
     paragraph=_fact_lines,
 )
-"""The address, process, files and places of the local service."""
+"""A listing of the local service: its address, process, files and places."""
 
 app = verbs_of("service")
 
@@ -152,7 +153,7 @@ def restart(ctx: typer.Context) -> None:
     now = places(svc.environment)
     for name, setting in PLACES.items():
         current, previous = now.get(name, "none"), before.uses.get(name, "none")
-        if current != previous and name != "folder":  # the service itself reports another folder
+        if current != previous and name != "folder":  # the service itself reports a change of the folder
             svc.diagnostics.note(f"its {name} is {current} now, and was {previous}: {setting.environment} sets it")
 
 
@@ -250,14 +251,14 @@ def reset(ctx: typer.Context, yes: YesOpt = False) -> None:
 
 
 def _held(svc: Context) -> str:
-    """The things that a reset deletes, for the question; only a running service can count its tables."""
+    """Describe the things that a reset deletes, for the question. Only a running service can count its tables."""
     from svcctl.api import own_service
     from svcctl.service import process
 
     facts = []
     if svc.files.events.exists():
         facts = ["all tables (a running service counts them)"]
-    with suppress(Unavailable):  # a service that hangs does not count them
+    with suppress(Unavailable):  # a service that hangs cannot count its tables
         if process.listens(svc.files):
             tables = own_service.tables(svc.with_flags(profile=LOCAL).client)
             facts = [counted(sum(not table.live for table in tables), "table") + " of your own"]
@@ -274,18 +275,21 @@ def _held(svc: Context) -> str:
 
 
 def known_state(svc: Context) -> Store | None:
-    """The state, open until the command ends; None if no service has created it, since reading creates no state."""
+    """Open the state until the command ends.
+
+    None if no service has created a state, because reading must not create one.
+    """
     made = svc.files.state if STATE.read(svc.environment) is None else svc.files.credentials
     return open_state(svc) if made.exists() else None
 
 
 def need_service() -> None:
-    """MissingExtra when the packages of the service are not installed."""
+    """Raise MissingExtra if the packages of the service are not installed."""
     extras.need("service", "the local service")
 
 
 def open_state(svc: Context) -> Store:
-    """Open the state until the command ends; it is created if there is none."""
+    """Open the state until the command ends. A state is created if there is none."""
     need_service()
     from svcctl.service import process
     from svcctl.service.accounts.seed import open_store

@@ -1,6 +1,7 @@
-"""The kinds of `service accounts`: how each is listed, named and deleted.
+"""The kinds of `service accounts`, such as users: how each kind is listed, named and deleted.
 
-This module imports the service. `accounts.py` imports it late and has the names of the kinds, for help and completion.
+This module imports the service, so `accounts.py` imports this module late. The names of the kinds are in `accounts.py`,
+for help and completion.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ Membership = tuple[StoredDomain, Member]
 
 @dataclass(frozen=True)
 class AccountKind(Generic[T]):
-    """A kind of `service accounts`: how it is listed and deleted. `T` is the type of its models."""
+    """A kind of `service accounts`: the way to list and to delete its models. `T` is the type of the models."""
 
     listing: Listing[T]
     every: Callable[[Store], Sequence[T]]
     typed: Callable[[T], str]
-    """The name of a model, as people type it."""
+    """Returns the name of a model, as people type it."""
     remove: Callable[[Store, str], None] | None = None
-    """Deletes the model with a name; None if `service accounts rm` refuses the kind."""
+    """Deletes the model with this name. None if `service accounts rm` refuses the kind."""
     about: Callable[[Store, str], str] = lambda store, name: name
-    """Describes what is deleted with a name."""
+    """Describes the model with this name, and the things that are deleted together with it."""
 
 
 def _memberships(store: Store) -> list[Membership]:
@@ -48,7 +49,7 @@ def _remove_plan(store: Store, name: str) -> None:
 
 
 def _about_user(store: Store, name: str) -> str:
-    """A user, with the memberships that are deleted and those that stay."""
+    """Describe a user, with the memberships that are deleted and the memberships that stay."""
     going = users.memberships_to_end(store, name)
     email = going[0][1].email
     staying = [
@@ -69,7 +70,7 @@ def _features(kind: price_plans.Kind) -> AccountKind[Feature]:
 
 
 def _moment_field(name: str) -> ListField[Key]:
-    """An attribute in epoch milliseconds."""
+    """Return the column for an attribute that is in epoch milliseconds."""
     moment = attrgetter(name)
     return ListField(
         name, lambda key: iso_text(moment(key)), shown=lambda key: second_text(moment(key)), shown_type="id"

@@ -178,7 +178,10 @@ def load(
 def _load(
     svc: Context, files: Sequence[tuple[str, str]], table: str, options: LoadOptions, load_id: str | None
 ) -> Loaded | None:
-    """Let the service load files. An interruption prints what was stored if the service answers in a second."""
+    """Let the service load files.
+
+    After an interruption, print what was stored, if the service answers within a second.
+    """
     from svcctl.api import own_service
     from svcctl.service import process
 
@@ -223,7 +226,7 @@ def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
 
 
 def _tell_columns(svc: Context, loaded: Loaded) -> None:
-    """Say how the load has changed the columns of its table."""
+    """Print notes on the columns of the table that the load has added or changed."""
     note, table = svc.diagnostics.note, loaded.table
     if loaded.added:
         new = plural(len(loaded.added), "a new column", "new columns")
@@ -250,7 +253,7 @@ def drop(ctx: typer.Context, tables: TablesArg, yes: YesOpt = False) -> None:
         except Reported:
             svc.diagnostics.done("nothing was dropped")
             raise
-        if lost := [_described(table) for table in extents if not table.live]:  # the service drops none of its own
+        if lost := [_described(table) for table in extents if not table.live]:  # the service drops no live tables
             svc.ask(f"Drop {'; '.join(lost)}?")
     for extent in svc.diagnostics.for_each(names, partial(own_service.drop, client)):
         svc.diagnostics.note(f"dropped {_described(extent)}")
@@ -289,7 +292,7 @@ def trim(
 
 
 def _described(table: TableExtent) -> str:
-    """A table with its events, and the jobs and saved queries that read it."""
+    """Describe a table: its events, and the jobs and saved queries that read the table."""
     facts = [counted(table.events, "event")]
     if table.oldest is not None:
         facts.append(range_text(table.oldest, table.newest))

@@ -64,7 +64,7 @@ def set_(ctx: typer.Context, id: IdArg, text: QueryTextArg = None, file: QueryFi
     from svcctl.service.queries import saved_queries
 
     entry = saved_queries.SavedQuery(id, query)
-    saved_queries.check(entry)  # before a state is created
+    saved_queries.check(entry)  # checked before a state is created
     saved_queries.put(open_state(svc), entry)
     svc.diagnostics.note(f"saved query {id}")
 

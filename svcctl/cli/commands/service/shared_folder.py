@@ -55,7 +55,7 @@ ToOpt = Annotated[
 
 
 def folder_of(svc: Context, uri: str | None) -> str:
-    """The shared folder, from --tables, the environment or the running service. UsageError without one."""
+    """Return the shared folder, from --tables, the environment or the running service. UsageError if there is none."""
     from svcctl.api import own_service
     from svcctl.service import process
 
@@ -78,10 +78,13 @@ def load(
     *,
     create: bool,
 ) -> Loaded | None:
-    """Load files, given by path and name, into a table of a shared folder; None when it has a load of this ID.
+    """Load files, given by path and name, into a table of a shared folder.
 
-    `create` makes the folder if it is not there; `given_up` gets what an interrupted load has stored all the same.
-    The load has a thread of its own, which Ctrl-C cannot stop in the middle of DuckDB's work.
+    Returns None if the table already has a load with this `load_id`.
+
+    With `create`, the folder is made if it does not exist. `given_up` is called if the load is interrupted, with the
+    result if the load has stored events nevertheless. The load runs in its own thread, so that Ctrl-C cannot stop it in
+    the middle of DuckDB's work.
     """
     extras.need("service", "the local service")
     from svcctl.service.loading import shared_folder
@@ -106,7 +109,7 @@ def load(
 
 
 def readers(svc: Context, uri: str, table: str) -> tuple[str, ...]:
-    """The jobs on a table of a shared folder, if the local service runs with that folder and answers."""
+    """Return the jobs that read a table of a shared folder, if the local service runs with this folder and answers."""
     from svcctl.api import own_service
     from svcctl.service import process
 

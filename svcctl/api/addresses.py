@@ -153,7 +153,7 @@ def _check_directories(paths: str) -> None:
 
 
 def _problem(directory: str) -> str | None:
-    """The reason why OpenSSL finds no certificate in a directory; None if it finds one.
+    """Explain why OpenSSL finds no certificate in a directory; None if it finds a certificate.
 
     OpenSSL looks for files whose names are hashes, as 'openssl rehash' makes them.
     """
@@ -178,7 +178,7 @@ _TRUST_HINTS = {
 
 
 def segment(name: str) -> str:
-    """A name quoted as one segment of a URL's path. UsageError for a name that would change the path."""
+    """Quote a name as one segment of a URL's path. UsageError for a name that would change the path."""
     if not isinstance(name, str):
         raise UsageError(f"a name is not text but {type(name).__name__}")
     if name in ("", ".", ".."):

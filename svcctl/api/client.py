@@ -181,7 +181,7 @@ class Client:
     def query_spans(self, requests: Sequence[QueryRequest], *, reader: int | None = None) -> Iterator[QueryResponse]:
         """Join the answers to requests for consecutive spans of time into one answer, in csv or tsv.
 
-        Each request is sent when the answer to the one before has been read. If a later request fails, its error is
+        Each request is sent after the answer to the previous request was read. If a later request fails, its error is
         raised after the rows of the earlier requests. IncompleteResult when a later answer has other columns than the
         first.
         """

@@ -21,7 +21,7 @@ MIN_MASKED_CHARS = 4
 
 
 class Form(NamedTuple):
-    """The texts that are allowed as a parameter's value: `allows` checks one, and `wanted` describes them in words."""
+    """The texts that are allowed as a parameter's value: `allows` checks a text, and `wanted` describes all of them."""
 
     wanted: str
     allows: Callable[[str], bool]
@@ -47,7 +47,7 @@ def _word(*words: str) -> Form:
 
 
 class Parameter(NamedTuple):
-    """A parameter of a destination, with its key in `destination.params`. Without a form, its value is any text."""
+    """A parameter of a destination, with its key in `destination.params`. If `form` is None, any text is allowed."""
 
     key: str
     meaning: str
@@ -74,18 +74,18 @@ class Parameter(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The destination of a query's rows: a type and its parameters, both sent unchanged."""
+    """The destination of a query's rows: a type and its parameters. Both are sent unchanged."""
 
     type: str
     params: Mapping[str, Any] = field(default_factory=dict)
     parts: Sequence[Mapping[str, Any]] = ()
-    """The objects that `params` consists of, if it is sent as a list."""
+    """The objects of a list, if the parameters are sent as a list of objects."""
 
     def to_json(self) -> dict[str, Any]:
         return {"type": self.type, "params": [dict(part) for part in self.parts] or dict(self.params)}
 
     def with_params(self, additions: Mapping[str, Any]) -> Destination:
-        """The destination with more parameters.
+        """Return the destination with more parameters.
 
         An addition replaces a parameter of the same name, whether in upper or lower case.
         """
@@ -205,7 +205,7 @@ TYPES: Mapping[str, DestinationType] = {
 
 
 def without_secret(text: str, secret: str) -> str:
-    """The text with a secret masked.
+    """Return the text with a secret masked.
 
     A very short secret is masked only as a whole word, because many words may contain its characters.
     """
@@ -236,7 +236,7 @@ def suggest_type(name: str) -> str | None:
 
 
 def missing(destination: Destination) -> tuple[Parameter, ...]:
-    """The required parameters of a known destination type that have no value."""
+    """Return the required parameters of a known destination type that have no value."""
     row = TYPES.get(canonical_type(destination.type))
     keys = {key.lower() for key, value in destination.params.items() if value not in (None, "")}
     parameters = row.parameters if row else ()
@@ -300,7 +300,7 @@ def suggest_key(destination_type: str, key: str) -> str | None:
 
 
 def known_keys(destination_type: str) -> tuple[str, ...]:
-    """The parameter keys of a destination type; empty for an unknown type."""
+    """Return the parameter keys of a destination type; empty for an unknown type."""
     row = TYPES.get(canonical_type(destination_type))
     return tuple(parameter.key for parameter in row.parameters) if row else ()
 

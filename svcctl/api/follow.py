@@ -52,7 +52,7 @@ LATE_SECONDS = 60.0
 DATE_SECONDS = 1.0
 """The precision of the header Date, in seconds. The service's clock may be ahead of the header by up to this much."""
 QUIET_SECONDS = 1.0
-"""Seconds without a row after which a new connection counts as having sent all events stored during the break."""
+"""The seconds without a row after which a new connection is assumed to have sent all events of the break."""
 
 
 class Memory:
@@ -138,7 +138,7 @@ class Follow:
         """The number of seconds by which the service's clock is ahead of ours."""
         self._memory = Memory()
         self._left_out = request.skip or 0
-        """Rows that are still to be skipped."""
+        """The number of rows that are still to be skipped."""
         self._undated: str | None = None
         """The JSON of a value of eventdate that is not a date; None if there was none."""
         self._connection = ExitStack()
@@ -156,7 +156,7 @@ class Follow:
         A connection counts as failed if it sent no new row and ended sooner than the delay before it.
         """
         self._delay = 0.0
-        """Seconds waited before the last attempt to connect."""
+        """The delay before the last attempt to connect, in seconds."""
         self._answered: float | None = None
         """The time at which the last attempt was answered; None if there was no answer."""
         self._limit, self._recounted = _limits(request)
@@ -250,7 +250,7 @@ class Follow:
             self._since = None
 
     def _is_new(self, date: Any, row: tuple[Any, ...]) -> bool:
-        """Whether no earlier connection delivered a row. A new row is remembered."""
+        """Whether a row is new, so that no earlier connection has delivered it. New rows are remembered."""
         if isinstance(date, bool) or not isinstance(date, int | float) or not math.isfinite(date):
             self._undated = json.dumps(date)
             return True
@@ -266,7 +266,7 @@ class Follow:
         return True
 
     def _connect(self, *, once: bool = False) -> None:
-        # The limit and the rows to skip count over all connections, so the service does not get them.
+        # The limit and the rows to skip count over all connections, so they are not sent to the service.
         request = replace(self._request, limit=None, skip=None)
         self._first, self._delivered = self._memory.resume(groups=self._groups)
         if self._first is not None:

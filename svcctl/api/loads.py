@@ -125,9 +125,10 @@ LOAD_OPTIONS = tuple(LoadOptions().to_json())
 
 @dataclass(frozen=True, slots=True)
 class LoadFinding:
-    """Something that a load noticed `count` times, first at `place`; `what` is its kind, `sentence` describes it.
+    """A fact that a load noticed `count` times, for the first time at `place`.
 
-    `value` is the value at that place, and `fields` are the columns that it concerns.
+    `what` is the kind of the fact, and `sentence` describes it in words. `value` is the value at `place`, and
+    `fields` are the columns that are concerned.
     """
 
     what: str
@@ -171,7 +172,7 @@ class Loaded:
 
     @property
     def end(self) -> int | None:
-        """The first millisecond after all events."""
+        """The first millisecond after the last event; None if there are no events."""
         return None if self.newest is None else self.newest + 1
 
     @property

@@ -68,7 +68,7 @@ class QueryRequest:
         return self.to is None
 
     def body(self) -> bytes:
-        """The JSON to send, in UTF-8; the same bytes every time."""
+        """Return the JSON to send, in UTF-8. Every call returns the same bytes."""
         return self._body
 
     @cached_property
@@ -149,7 +149,10 @@ class Outline(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether a range of time can be queried in parts: the rows of all parts, in order, are those of the range."""
+        """Whether a time range can be queried in parts.
+
+        The rows of all parts, in the order of the parts, are then the rows of the range.
+        """
         return not any(clause.keyword in ("group", "limit", "offset") for clause in self.clauses)
 
     @property

@@ -87,7 +87,7 @@ VersionOpt = Annotated[
 
 
 def _words(*options: Any) -> dict[str, bool]:
-    """Return the names of options, each with whether it takes a value."""
+    """Return the names of options. The value of each name says whether the option takes a value."""
     names: dict[str, bool] = {}
     for option in options:
         kind, *marks = get_args(option)

@@ -112,7 +112,8 @@ class DeliveryChecks:
     def _report_finding(self, finding: Mapping[str, Any]) -> None:
         """Report a finding, with the query for the rows of a gap.
 
-        Without --verbose, only the first FINDINGS_PER_KIND findings of a kind are reported; further ones are counted.
+        Without --verbose, only the first FINDINGS_PER_KIND findings of a kind are reported. Further findings are only
+        counted.
         """
         job_id, kind = str(finding.get("job")), str(finding.get("kind"))
         self.findings[job_id, kind] += 1

@@ -74,7 +74,7 @@ class Connection:
             self._poll.register(reader, 0)  # poll always reports an error of the pipe
 
     def head(self, seconds: float | None) -> Head:
-        """Read the head of the answer, within `seconds`. Interim answers are dropped, and each restarts the wait."""
+        """Read the head of the answer, within `seconds`. Interim answers are dropped; each one restarts the wait."""
         for _ in range(_MAX_INTERIM):
             head = read_head(self._head_bytes(None if seconds is None else time.monotonic() + seconds))
             if head.status >= 200:

@@ -87,7 +87,10 @@ class DomainJobs(Noun):
         return plan(desired, actual, self._differ, lambda jobs: prune and any(map(_is_applied, jobs)))
 
     def _unchanged(self, wanted: WrittenJob, existing: Sequence[Job] | None) -> Job | None:
-        """Return the job that already has the definition in the file; None if there is none, or `relaunch` names it."""
+        """Return the job that already has the definition in the file.
+
+        None if there is no such job, or if `relaunch` names it.
+        """
         same = [job for job in current(existing or ()) if _hash(job) in wanted.hashes]
         return None if wanted.name in self.relaunch else _latest(same)
 

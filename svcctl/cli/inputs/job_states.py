@@ -30,7 +30,7 @@ def to_wait_for(text: str, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
 
 
 def _named(text: str | None) -> dict[str, str]:
-    """Return the states in an option's text, each with the word that was typed."""
+    """Return the states in an option's text, and for each state the word that was typed."""
     words = [word.strip() for word in (text or "").split(",")]
     return {word.upper(): word for word in words if word}
 

@@ -1,4 +1,4 @@
-"""The figures of a run in a file for Prometheus' textfile collector."""
+"""Write the figures of a run to a file for Prometheus' textfile collector."""
 
 from __future__ import annotations
 

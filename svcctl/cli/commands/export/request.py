@@ -84,7 +84,7 @@ def planned(svc: Context, states: States, order: Order, state: State | None, fro
         chosen.slip if state is None else None,
         chosen.short,
         chosen.other_pair,
-        period_note(chosen, every, formula=False) if every else None,  # groups by the formula cannot be exported
+        period_note(chosen, every, formula=False) if every else None,  # exports cannot use the formula's groups
     ]
     owner = (order.state, state) if state is not None else states.writing(order.target)
     if order.incremental and owner is not None and owner[0] != order.state:

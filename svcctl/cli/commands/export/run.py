@@ -161,7 +161,7 @@ def resumable(svc: Context) -> Iterator[None]:
         error = Interrupted()
         error.add_note(report.RESUMES)
         raise error from None
-    except (Terminated, Unavailable) as error:  # a log shows the note on Terminated
+    except (Terminated, Unavailable) as error:  # the note on Terminated appears in a log
         error.add_note(report.RESUMES)
         raise
 

@@ -212,7 +212,7 @@ def answer(text: str) -> tuple[str, ...]:
 
 
 def is_dated(text: str) -> bool:
-    """Whether a query's text shows that the rows of its answer are single events that begin with their dates."""
+    """Whether a query's text shows that the rows of its answer are single events with the date in the first column."""
     items = [item for keyword, tokens in _split(text) if keyword == "select" for item in _items(tokens)]
     unchanged = all(own == EVENTDATE for own, name in items if name == EVENTDATE)
     return outline(text).is_plain and unchanged and answer(text)[:1] in ((ALL_COLUMNS,), (EVENTDATE,))

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from svcctl.api.wire.messages import Response
 
 NO_SPACE = 507
-"""The HTTP status of a full disk, which raises Unavailable without retries, since the disk stays full for some time."""
+"""The HTTP status of a full disk. It raises Unavailable without retries: the disk stays full for some time."""
 
 CID = "x-svc-cid"
 """The header of an answer with the ID of the request, if the service sends it; a `cid` in the body takes precedence."""

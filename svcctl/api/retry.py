@@ -64,7 +64,7 @@ def is_passing(error: SvcctlError) -> bool:
 
 
 def attempts(error: BaseException) -> int | None:
-    """Return how many attempts a request gets that fails with this error; None if only the user limits the attempts.
+    """Return the maximum number of attempts for a request that fails with this error; None if only the user limits it.
 
     There is one attempt if the host does not exist or its certificate is not trusted, because a retry would fail, too.
     There are three attempts if a host name cannot be looked up at the moment: probably there is no network for some

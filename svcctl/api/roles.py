@@ -1,6 +1,6 @@
 """Roles: check them by the interface's nine rules, compare them, and read them from the service.
 
-The rules are checked as far as that is possible before a request is sent.
+The rules are checked before a request is sent, as far as possible.
 
 `lint` checks the text of a role: decoded JSON or YAML, with the interface's field names. An error is a role that a
 service refuses. A warning is a grant that is broader than it looks, or that services may understand in two ways. Only

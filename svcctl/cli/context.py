@@ -165,7 +165,7 @@ class Context:
     def late(self, seconds: float, otherwise: SvcctlError) -> SvcctlError:
         """Return the error to raise when --max-time is over.
 
-        It says why no attempt has succeeded; if there is no such reason, it is `otherwise`.
+        The error says why no attempt has succeeded. If no reason is known, `otherwise` is returned.
         """
         trouble = self.diagnostics.trouble
         if trouble is None:

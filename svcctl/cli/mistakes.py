@@ -29,7 +29,7 @@ DATES = ("DATE", "TIME")
 CONFIRM = ("--yes", "--force")
 """Options that no suggestion names, since they let a command delete or overwrite something."""
 VALUE = "svcctl.value"
-"""The key, in the `meta` of Typer's context, under which the value that an error is about is kept, as it was typed."""
+"""A key in the `meta` of Typer's context. Its value is the value that an error is about, as it was typed."""
 LIKENESS = 0.8
 """The minimum likeness of an option to a suggestion, without the dashes: --port must not suggest --sort."""
 

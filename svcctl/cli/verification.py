@@ -224,8 +224,8 @@ def finding_text(finding: Mapping[str, Any]) -> str:
 def query_command(finding: Mapping[str, Any], profile: str | None) -> CommandLine | None:
     """Return the command that prints the rows of a gap; None if the finding has no query or no dates.
 
-    The end of a range is exclusive, so the command adds a millisecond, or a period if the query groups by period: such
-    a row is dated at the beginning of its period.
+    The range of a query excludes its end. So the end is one millisecond after the last row. If the query groups by
+    period, the end is one period after the last row, because a row is dated at the beginning of its period.
     """
     query, start, end = (finding.get(name) for name in ("query", "from", "to"))
     if not query or start is None or end is None:

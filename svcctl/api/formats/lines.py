@@ -85,7 +85,9 @@ class LineFormat(NamedTuple):
     def packed(
         self, chunks: Iterable[bytes], delivered: Delivered, pack: Callable[[bytes], T | None], size: Callable[[], int]
     ) -> Iterator[T | list[tuple[Any, ...]]]:
-        """Yield the rows of a format with metadata in blocks: the result of `pack`, or decoded rows if that is None.
+        """Yield the rows of a format with metadata, in blocks: the results of `pack`, or decoded rows.
+
+        Decoded rows are yielded for a block if `pack` returns None for it.
 
         `pack` gets the lines of a block. `size` returns the minimum size of a block in bytes, which may change; only
         the last block may be smaller. The columns are known when `pack` or `size` is called.

@@ -40,7 +40,7 @@ class Origin(NamedTuple):
 
 
 KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 20, "TCP_KEEPCNT": 6}
-"""When a silent connection is probed, so that a dead connection is noticed after three minutes.
+"""The probes of silent connections, by which a dead connection is noticed after three minutes.
 
 The values are the seconds of silence before the first probe, the seconds between probes, and the number of probes that
 may be lost. They do not limit how long an answer may take.

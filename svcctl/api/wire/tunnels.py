@@ -64,7 +64,7 @@ class ProxyFailure(ProxyError):
 def open_tunnel(
     connected: socket.socket, proxy: Proxy, host: str, port: int, trust: ssl.SSLContext | None, timeout: float | None
 ) -> socket.socket:
-    """Connect to a host through the proxy at the other end of a socket. The socket is closed if that fails.
+    """Connect to a host through the proxy at the other end of a socket. If the connection fails, the socket is closed.
 
     `timeout` is for each step, in seconds. ProxyFailure if the proxy cannot make the connection.
     """

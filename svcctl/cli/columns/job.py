@@ -40,7 +40,7 @@ _LAG_IN_WORDS = replace(_LAG_FIELD, shown=lambda row: None if row.lag is None el
 
 
 def _only_generated(jobs: Sequence[Watched]) -> bool:
-    """Whether the service counts the generated events of any of the jobs, but not the sent events of that job."""
+    """Whether the service states, for any of the jobs, the number of generated events but not of sent events."""
     return any(row.job.events_sent is None and row.job.event_generated is not None for row in jobs)
 
 

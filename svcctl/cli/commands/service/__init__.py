@@ -28,7 +28,7 @@ _LOADS_ELSEWHERE = Advice(
 READS = frozenset({"status", "accounts list", "queries list", "queries show"})
 """The commands that change nothing.
 
-Other commands change files and processes of this machine, which no client can guard.
+Other commands change files and processes of this machine, so no client can refuse them.
 """
 
 

@@ -82,9 +82,9 @@ def load(
 
     Returns None if the table already has a load with this `load_id`.
 
-    With `create`, the folder is made if it does not exist. `given_up` is called if the load is interrupted, with the
-    result if the load has stored events nevertheless. The load runs in its own thread, so that Ctrl-C cannot stop it in
-    the middle of DuckDB's work.
+    With `create`, the folder is made if it does not exist. If the load is interrupted, `given_up` is
+    called: with the result if events were stored nevertheless, otherwise with None. The load runs in its own thread, so
+    that Ctrl-C cannot stop it in the middle of DuckDB's work.
     """
     extras.need("service", "the local service")
     from svcctl.service.loading import shared_folder

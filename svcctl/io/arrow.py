@@ -1,7 +1,8 @@
 """Rows as typed columns of Apache Arrow, for parquet files and for programs that use Arrow.
 
-The columns have the types of a compact result. Timestamps are `timestamp[ms, UTC]`; types that Arrow does not have, and
-unknown types, become text. pyarrow must be installed, and is imported when a function needs it.
+The types of the columns are those that a compact result names. Timestamps are `timestamp[ms, UTC]`; types that Arrow
+does not have, and unknown types, become text. The package pyarrow must be installed. It is imported only when a
+function needs it.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ ROWS_AT_ONCE = 1024
 """The number of rows that are packed into one batch of columns."""
 
 Columns = Sequence[Sequence[str]]
-"""The names and types of columns."""
+"""The columns of a result: the name and the type of each column."""
 
 
 def schema_of(columns: Columns) -> pa.Schema:
-    """The Arrow schema of rows with these columns."""
+    """Return the Arrow schema of rows that have these columns."""
     import pyarrow as pa
 
     types = {
@@ -39,7 +40,10 @@ def schema_of(columns: Columns) -> pa.Schema:
 
 
 def batches(rows: Iterable[Sequence[Any]], columns: Columns) -> Iterator[pa.RecordBatch]:
-    """Pack rows into batches of typed columns. IncompleteResult for a value that does not have its column's type."""
+    """Pack rows into batches of typed columns.
+
+    Raises IncompleteResult if a value does not have the type of its column.
+    """
     import pyarrow as pa
 
     schema = schema_of(columns)
@@ -61,17 +65,17 @@ def batches(rows: Iterable[Sequence[Any]], columns: Columns) -> Iterator[pa.Reco
 
 
 def batch_of_values(values: bytes, columns: Columns) -> pa.RecordBatch | None:
-    """Pack rows, given as lines of JSON values with commas between them, such as `1706695200000,"a",null`.
+    """Pack rows into a batch. Each row is a line of JSON values with commas between them: `1706695200000,"a",null`.
 
-    Arrow's csv reader can read most such lines: texts are in quotes, nulls and numbers are not. The result is None if
-    csv might read a value differently from JSON, or if a value does not have its column's type; the rows must then be
-    read as JSON.
+    Arrow's csv reader can read most of these lines, because texts are in quotes, and nulls and numbers are not. Returns
+    None if csv might read a value differently from JSON, or if a value does not have the type of its column. Then the
+    caller must read the rows as JSON.
     """
     import pyarrow as pa
     from pyarrow import csv
 
     escaped = b"\\" in values
-    # csv and JSON read these escapes alike. Without them, each quote begins or ends a text.
+    # csv and JSON read these escapes in the same way. In `plain`, without escapes, each quote begins or ends a text.
     plain = values.replace(b"\\\\", b"").replace(b'\\"', b"").replace(b"\\/", b"") if escaped else values
     blank = b"\t" in values or b"\r" in values or b'" ' in values or (escaped and b' "' in values)
     if not columns or blank or (escaped and b"\\" in plain):
@@ -114,7 +118,7 @@ TEXT_OF: dict[str, Callable[[Any], str]] = {
 }
 """Functions that turn values into text, for types that Arrow does not have.
 
-Services write addresses as text or as integers.
+Both kinds of addresses may arrive as text or as integers, depending on the service.
 """
 
 _WHOLE_NUMBERS = frozenset({"timestamp", "int4", "int8"})

@@ -1,7 +1,8 @@
-"""Compression of files and answers: all of it happens here, in bounded pieces, and every end is checked.
+"""Compression of files and answers. Data is read in pieces of limited size, and its end is always checked.
 
-Files are written as `.gz` or `.zst`; answers may be compressed with gzip or deflate. All these formats mark their end,
-and all except raw deflate contain a checksum, so cut or damaged data is noticed.
+Files are written as `.gz` or `.zst`. Answers may be compressed with gzip or deflate. All these formats mark the end of
+the data, so data that was cut off is noticed. All except raw deflate contain a checksum, so damaged data is noticed,
+too.
 """
 
 from __future__ import annotations
@@ -12,29 +13,35 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 PIECE_BYTES = 64 * 1024
-"""The most bytes in a piece of decompressed data. zstd, which has no such limit, returns up to a few MiB."""
+"""The maximum number of bytes in a piece of decompressed data.
+
+The zstd library accepts no limit: its pieces have up to a few MiB.
+"""
 
 _GZIP, _ZLIB, _DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
 """The window bits by which zlib recognises each format."""
 _ZSTD_PIECE = 512
-"""Bytes of zstd that are decompressed at once. Every four may hold a block, which is at most 128 KiB large."""
+"""The number of compressed zstd bytes that are decompressed at once. Four bytes can be a whole block of 128 KiB."""
 
 
 _UNCOMPRESSED = re.compile(
     r'|identity|none|binary|[78]bit|(?:charset=)?"?(?:utf-?(?:8|16|32)|(?:us-)?ascii|latin-?1|iso-?8859-\d+|windows-\d+)"?'
     r"|[\w.+-]+/[\w.+-]+(?:;.*)?"
 )
-"""Values of Content-Encoding that do not change the bytes. Many senders put the charset or the media type there."""
+"""Values of the header Content-Encoding that do not mean a compression.
+
+Many senders put a charset or a media type there.
+"""
 
 
 def compressions(header: str) -> list[str]:
-    """The compressions in a Content-Encoding header, in the order in which they were applied."""
+    """Return the compressions that a Content-Encoding header names, in the order in which they were applied."""
     names = [name.strip() for name in header.lower().split(",")]
     return [name for name in names if not _UNCOMPRESSED.fullmatch(name)]
 
 
 class DamagedCompression(Exception):
-    """Compressed data that cannot be decompressed to its end. The message completes a sentence: `is damaged`."""
+    """Compressed data that cannot be decompressed completely. The message is a predicate, such as `is damaged`."""
 
     @classmethod
     def cut(cls) -> DamagedCompression:
@@ -46,13 +53,13 @@ class DamagedCompression(Exception):
 
 
 class ByteSink(Protocol):
-    """A destination for bytes; `write` takes all of them or fails."""
+    """A destination for bytes. `write` accepts all bytes or raises an error."""
 
     def write(self, data: bytes | memoryview, /) -> object: ...
 
 
 class Compressor(Protocol):
-    """A compressor of bytes; `flush` ends a member of the file."""
+    """A compressor of bytes. `flush` returns the rest of the compressed bytes, and ends a member of the file."""
 
     def compress(self, data: bytes | memoryview, /) -> bytes: ...
     def flush(self) -> bytes: ...
@@ -72,11 +79,14 @@ COMPRESSIONS: dict[str, Callable[[], Compressor]] = {
     ".gz": lambda: zlib.compressobj(6, zlib.DEFLATED, _GZIP),
     ".zst": _zstd,
 }
-"""The compressors by the ending of a file's name. They write no time into the file, so reruns give identical bytes."""
+"""The compressors, by the ending of a file's name.
+
+They write no time into the file, so equal data gives equal files.
+"""
 
 
 class Compressed:
-    """A sink that compresses the bytes and passes them on to another sink; `end` writes the remainder."""
+    """A sink that compresses bytes and writes them to another sink. `end` writes the compressed bytes that remain."""
 
     def __init__(self, sink: ByteSink, compressor: Compressor) -> None:
         self._sink = sink
@@ -92,14 +102,17 @@ class Compressed:
 
 
 def check(ending: str, data: Iterable[bytes]) -> None:
-    """Read a file through, if its ending names a compression. Damaged unless it is whole."""
+    """Check a compressed file by reading all of it. Raises DamagedCompression if it is not complete and intact.
+
+    `ending` is the ending of the file's name. If it is not that of a compression, nothing is read.
+    """
     if reader := _READERS.get(ending):
         for _ in reader(data):
             pass
 
 
 def gunzip(data: Iterable[bytes]) -> Iterator[bytes]:
-    """The content of a gzip file of one or more members; zlib checks the checksum and the length of each member."""
+    """Yield the content of a gzip file of one or more members. zlib checks each member's checksum and length."""
     member = zlib.decompressobj(_GZIP)
     begun = False
     for piece in _in_pieces(data, PIECE_BYTES):
@@ -115,9 +128,9 @@ def gunzip(data: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def inflate(data: Iterable[bytes]) -> Iterator[bytes]:
-    """The content of a deflate stream, with zlib's header and checksum or without.
+    """Yield the content of a deflate stream, which may have zlib's header and checksum, or neither.
 
-    HTTP requires the header and the checksum, but some servers send raw deflate.
+    HTTP requires both, but some servers send raw deflate.
     """
     stream = None
     pending = b""
@@ -140,7 +153,7 @@ def inflate(data: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _unzstd(data: Iterable[bytes]) -> Iterator[bytes]:
-    """The content of a zstd file of one or more frames."""
+    """Yield the content of a zstd file of one or more frames."""
     import zstandard
 
     decompressor = zstandard.ZstdDecompressor()
@@ -165,10 +178,10 @@ _READERS: dict[str, Callable[[Iterable[bytes]], Iterator[bytes]]] = {".gz": gunz
 
 
 def _inflated(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
-    """The decompressed bytes, in pieces of at most PIECE_BYTES."""
+    """Yield the decompressed bytes, in pieces of at most PIECE_BYTES."""
     text = b""
     try:
-        # After a full piece, zlib may hold more output. At the end of the stream, unconsumed input stays.
+        # After a full piece, zlib may hold more output. After the end of the stream, zlib leaves input unconsumed.
         while (data or len(text) == PIECE_BYTES) and not stream.eof:
             if text := stream.decompress(data, PIECE_BYTES):
                 yield text
@@ -178,5 +191,5 @@ def _inflated(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
 
 
 def _in_pieces(data: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """The same bytes in small pieces, because decompression copies the rest of a piece again and again."""
+    """Return the same bytes in smaller pieces. In a large piece, decompression would copy the rest again and again."""
     return (piece[at : at + size] for piece in data for at in range(0, len(piece), size))

@@ -1,7 +1,7 @@
 """The encoding of text from users and their systems: arguments, standard streams, files.
 
-Text is read as UTF-8 if possible, and otherwise in the encoding of the locale, such as ISO-8859-1. File names are bytes
-for the system. Python's UTF-8 mode preserves them exactly, so svcctl always runs in this mode.
+Text is read as UTF-8 if possible, and otherwise in the encoding of the locale, such as ISO-8859-1. To the operating
+system, file names are bytes. Python's UTF-8 mode preserves these bytes exactly, so svcctl always runs in this mode.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ UTF_8 = "utf-8"
 
 
 def use_utf8() -> None:
-    """Restart this program in Python's UTF-8 mode, unless file names are in UTF-8 already."""
+    """Restart this program in Python's UTF-8 mode, unless Python reads file names as UTF-8 already."""
     if not sys.flags.utf8_mode and sys.getfilesystemencoding() != UTF_8 and sys.executable:
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
 def of_locale() -> str:
-    """The encoding of the locale; UTF-8 if no locale is set, as in containers, because terminals use it.
+    """Return the encoding of the locale. Without a locale, as in containers, it is UTF-8, because terminals use UTF-8.
 
-    PYTHONIOENCODING is ignored: users set it for other programs, and it would damage the output.
+    The variable PYTHONIOENCODING is ignored: users set it for other programs, and its encoding would damage the output.
     """
     if not sys.flags.utf8_mode:
         return UTF_8 if sys.getfilesystemencoding() == "ascii" else sys.getfilesystemencoding()
@@ -33,7 +33,10 @@ def of_locale() -> str:
 
 
 def decoded_text(data: bytes) -> str:
-    """The text of bytes in UTF-8 or in the encoding of the locale; UnicodeDecodeError if they are in neither."""
+    """Decode bytes as UTF-8, or else in the encoding of the locale.
+
+    Raises UnicodeDecodeError if neither is possible.
+    """
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""The optional parts of svcctl: the packages that each needs, and the error if they are not installed.
+"""The extras, which are optional parts of svcctl: the packages of each extra, and the error for a missing package.
 
-Packages are looked up without importing them. So the advice to install an extra appears only for a missing package; an
-import that fails for another reason, such as a mistake in our code, raises its own error.
+Packages are looked up without importing them. So the advice to install an extra appears only for a missing package. An
+import that fails for another reason, such as a mistake in our code, raises its usual error.
 """
 
 from __future__ import annotations
@@ -35,10 +35,13 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "zstd": ("zstandard",),
     "dask": ("distributed",),
 }
-"""The top-level packages that svcctl imports for each extra of pyproject.toml."""
+"""The extras of pyproject.toml, with the top-level packages that svcctl imports for each extra."""
 
 
 def need(extra: str, feature: str) -> None:
-    """Raise MissingExtra, which names the feature and the installation command, if the extra lacks a package."""
+    """Raise MissingExtra if a package of the extra is not installed.
+
+    The error names the feature and the command that installs the extra.
+    """
     if any(importlib.util.find_spec(package) is None for package in EXTRAS[extra]):
         raise MissingExtra(feature, extra)

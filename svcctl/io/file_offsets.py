@@ -1,4 +1,4 @@
-"""The positions up to which a process has read its files. Only Linux reports them."""
+"""The positions up to which a process has read its files. Only Linux reports these positions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 
 
 def read_so_far(process: int, files: Sequence[Path]) -> int | None:
-    """The bytes that a process has read of several files, one after the other; None while none of them is open.
+    """Return the number of bytes that a process has read of several files, which it reads one after the other.
 
-    A file that is memory-mapped, or read at arbitrary positions like parquet, counts as not open.
+    Returns None while none of the files is open. A file that is memory-mapped, or that is read at arbitrary positions
+    like parquet, counts as not open.
     """
     before = 0
     for file in files:
@@ -21,7 +22,7 @@ def read_so_far(process: int, files: Sequence[Path]) -> int | None:
 
 
 def _position(process: int, file: Path) -> int:
-    """The position up to which a process has read a file, through any of its descriptors."""
+    """Return the position up to which a process has read a file, in bytes: the largest of all its open descriptors."""
     positions = [0]
     with suppress(OSError):
         for handle in Path(f"/proc/{process}/fd").iterdir():

@@ -1,10 +1,10 @@
 """Writing and locking files, for all parts of svcctl.
 
 A file is written under another name in the same folder, synced to the disk, and renamed. So readers see the old file or
-the whole new one, even after a power failure. If the path is a link, the file at its end is replaced and the link
-stays. The new file has the permissions of the replaced one, from its first byte on. A lock is held by the kernel and
-ends with the process, however the process ends. Failures are OSErrors, because only the caller knows the purpose of the
-file. A lock that another process holds is `Locked`.
+the whole new one, even after a power failure. If the path is a link, the file to which the link leads is replaced, and
+the link stays. The new file has the permissions of the replaced file from the first byte on. A lock is held by the
+kernel and ends with the process, even if the process is killed. Failures raise OSError, because only the caller knows
+the purpose of the file. A lock that another process holds raises `Locked`.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ PART_SUFFIX = ".part"
 """The suffix of a file's name while the file is being written."""
 
 MAX_NAME_BYTES = 255
-"""The longest file name on the usual file systems, including HDFS."""
+"""The maximum length of a file name, in bytes, on the usual file systems, including HDFS."""
 
 PIECE_BYTES = 1 << 18
-"""The bytes that are read at once."""
+"""The maximum number of bytes that are read at once."""
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
-"""The errors of file systems without hard links."""
+"""The error numbers that file systems without hard links give."""
 
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
 _MOST_LINKS = 40
-"""The most links in one path that the kernel follows."""
+"""The maximum number of links in one path that the kernel follows."""
 
 
 class Unbuffered(Protocol):
-    """A stream whose `write` may accept only some of the bytes, and returns their number."""
+    """A stream whose `write` may accept only some of the bytes. It returns the number of accepted bytes."""
 
     def write(self, data: memoryview, /) -> int | None: ...
 
 
 def write_all(stream: Unbuffered, data: bytes | memoryview) -> int:
-    """Write all bytes and return their number. OSError if the disk is full, with the first bytes written."""
+    """Write all bytes and return their number. If the disk is full, writes as many bytes as fit and raises OSError."""
     rest = memoryview(data).cast("B")
     size = len(rest)
     while rest:
@@ -58,9 +58,10 @@ def write_all(stream: Unbuffered, data: bytes | memoryview) -> int:
 
 
 def derived_name(name: str, *, prefix: str = "", suffix: str) -> str:
-    """The name of a file that belongs to another file: the other file's name with a prefix and a suffix.
+    """Return the name for a file that belongs to the file `name`: the same name with a prefix and a suffix.
 
-    A name that is too long for a file system is shortened, and a hash in it keeps the names of different files apart.
+    A name that is too long for a file system is shortened, and gets a hash, so that different files keep different
+    names.
     """
     whole = f"{prefix}{name}{suffix}"
     if len(os.fsencode(whole)) <= MAX_NAME_BYTES:
@@ -79,12 +80,15 @@ def part_name(name: str) -> str:
 
 
 def resolved_path(path: Path) -> Path:
-    """The path of a file with links resolved, whether the file exists or not; a path that is no link is unchanged."""
+    """Resolve the links in the path of a file, which need not exist. A path that is not a link itself is unchanged."""
     return Path(os.path.realpath(path)) if _is_link(path) else path
 
 
 def descriptor(path: Path) -> int | None:
-    """The descriptor that a path such as /dev/stdout, or a link to it, names; None for other paths."""
+    """Return the number in the path of a file descriptor, such as /dev/fd/1. Links such as /dev/stdout are followed.
+
+    Returns None for other paths.
+    """
     for _ in range(_MOST_LINKS):
         if match := _DESCRIPTOR.fullmatch(str(path)):
             return int(match[1])
@@ -95,7 +99,7 @@ def descriptor(path: Path) -> int | None:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """The status of a path, of the link itself if it is one; None if nothing is there."""
+    """Return the status of a file, or of the link itself if the path is a link; None if the path does not exist."""
     try:
         return os.lstat(path)
     except FileNotFoundError:
@@ -103,7 +107,7 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _is_link(path: Path) -> bool:
-    """Whether a path is a link. False for a path that cannot be examined; opening it will fail."""
+    """Return whether a path is a link. A path that cannot be examined gives False, and opening it will fail."""
     try:
         return path.is_symlink()
     except OSError:
@@ -111,7 +115,10 @@ def _is_link(path: Path) -> bool:
 
 
 def is_direct(path: Path) -> bool:
-    """Whether a path is written directly: a device, a pipe, or an open file of this process, such as /dev/stdout."""
+    """Return whether a path is a device, a pipe, or an open file of this process, such as /dev/stdout.
+
+    Such a path is written directly, without a part file.
+    """
     if descriptor(path) is not None:
         return True
     with suppress(FileNotFoundError):
@@ -120,9 +127,9 @@ def is_direct(path: Path) -> bool:
 
 
 def open_direct(path: Path) -> io.FileIO:
-    """A stream to a path that `is_direct` accepts. Closing it leaves inherited files of the process open.
+    """Open a path that `is_direct` accepts, for writing. Closing the stream leaves inherited files of the process open.
 
-    OSError for a descriptor that the process did not inherit.
+    Raises OSError for a descriptor that the process did not inherit.
     """
     if (number := descriptor(path)) is None:
         return path.open("wb", buffering=0)
@@ -132,7 +139,7 @@ def open_direct(path: Path) -> io.FileIO:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove the parts in a folder that no process is writing, left by writers that were killed."""
+    """Remove the part files that killed writers left in a folder. A part that a process is writing stays."""
     for path in folder.glob(f"*{PART_SUFFIX}"):
         with suppress(FileNotFoundError, BlockingIOError), path.open("rb") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -140,21 +147,21 @@ def remove_abandoned(folder: Path) -> None:
 
 
 class PartFile:
-    """A file being written: its bytes are in `<name>.part` until `publish` renames it.
+    """A file being written. Its bytes are in the part file `<name>.part`, which `publish` renames to the file.
 
-    Use it in `with`: leaving the block without `publish` removes the part. A killed process leaves its part, which the
-    next writer of the same file replaces. If another process is writing the same file, the constructor raises Locked.
-    With `wait`, it waits for the other process instead; with `take`, it takes the file over, and the other's `publish`
-    fails.
+    Use the object in a `with` statement: leaving the block without `publish` removes the part. A killed process leaves
+    its part, and the next writer of the same file replaces that part. If another process is writing the same file, the
+    constructor raises Locked. With `wait`, the constructor waits for the other process instead. With `take`, it takes
+    the file over, and `publish` fails in the other process.
 
     The part already gets the owner, group and permissions of the file that it will replace, or of the file `like`. A
     new file gets the permissions of the umask. A `private` file is for its owner only.
 
-    With `growing`, a path on the same file system, the bytes are at that path instead and stay there until `publish`; a
-    later Part with the same path appends to them.
+    `growing` is another path for the part, on the same file system. Such a part stays until `publish`, and a later
+    PartFile with the same path appends to it.
 
-    OSError if the path names a device, a pipe or an open file of the process. `publish` also fails if a program that
-    ignores the lock has changed, replaced or removed the part.
+    Raises OSError if the path names a device, a pipe or an open file of the process. `publish` also fails if a program
+    that ignores the lock has changed, replaced or removed the part.
     """
 
     def __init__(
@@ -170,7 +177,7 @@ class PartFile:
         status = _status(path)
         if (
             status is not None and not stat.S_ISREG(status.st_mode) and is_direct(path)
-        ):  # a directory fails in `publish`
+        ):  # for a directory, `publish` fails
             raise OSError(errno.EINVAL, "it is not a regular file")
         self.path = path
         self._target = resolved_path(path) if status is not None and stat.S_ISLNK(status.st_mode) else path
@@ -191,14 +198,14 @@ class PartFile:
         self.size = os.fstat(stream.fileno()).st_size if self._grows else 0
 
     def _permissions(self) -> Permissions | None:
-        """The permissions that the file will have; None for those of the umask."""
+        """Return the permissions that the file will have; None if the umask decides."""
         permissions = Permissions.of(self._like)
         if permissions is not None and self._private:
             return permissions._replace(mode=permissions.mode & 0o600, acl=None)
         return permissions
 
     def _open(self, wait: bool) -> io.FileIO | None:
-        """Create and lock the part; None if another process has the lock, or had it a moment ago."""
+        """Create and lock the part. Returns None if another process has the lock, or had it a moment ago."""
         new = True
         try:
             stream = self._opened(os.O_CREAT | os.O_EXCL)
@@ -213,7 +220,7 @@ class PartFile:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if self._is(stream):
-                # A killed writer may have left this part: it may have readers, or already be linked as the file.
+                # A killed writer may have left this part. Others may be reading it, or it may be linked as the file.
                 if new or (self._grows and not self._is(stream, self._target)):
                     return stream
                 self._part.unlink()
@@ -228,7 +235,7 @@ class PartFile:
         return None
 
     def _opened(self, creating: int = 0) -> io.FileIO:
-        """Open the part, or create it, without any permission that the final file will not have."""
+        """Open or create the part. A new part has no permission that the final file will not have."""
         mode = 0o600 if self._private else 0o666
         if self._replaced is not None:
             mode = self._replaced.mode & 0o600
@@ -251,7 +258,10 @@ class PartFile:
         self.close()
 
     def close(self) -> None:
-        """Close the file, and remove the part unless it is published or grows; does nothing the second time."""
+        """Close the file. Removes the part, unless it is published, or has bytes and grows.
+
+        A second call does nothing.
+        """
         if self.stream.closed:
             return
         if not self._published and not (self._grows and self.size) and self._is(self.stream):
@@ -259,7 +269,7 @@ class PartFile:
         self.stream.close()
 
     def _is(self, stream: io.FileIO, path: Path | None = None) -> bool:
-        """Whether the file at `path`, by default the path of the part, is the open file."""
+        """Return whether `path` leads to the open file. By default, `path` is the path of the part."""
         try:
             return os.path.samestat((path or self._part).stat(), os.fstat(stream.fileno()))
         except FileNotFoundError:
@@ -272,7 +282,7 @@ class PartFile:
         return size
 
     def read(self, start: int = 0, size: int | None = None) -> Iterator[bytes]:
-        """The bytes written so far, read back from the file: at most `size` bytes from `start`."""
+        """Yield bytes that were written, read back from the file: at most `size` bytes, from the position `start`."""
         end = self.size if size is None else start + size
         while piece := os.pread(self.stream.fileno(), min(PIECE_BYTES, end - start), start):
             yield piece
@@ -284,11 +294,12 @@ class PartFile:
         self.size = size
 
     def publish(self, *, overwrite: bool = True, durable: bool = True, syncs_name: bool = True) -> None:
-        """Sync the bytes to the disk and rename the part to the file. FileExistsError if it exists, unless `overwrite`.
+        """Sync the bytes to the disk, and rename the part to the file's name.
 
-        Without `durable`, nothing is synced, so a machine failure may lose bytes. Without `syncs_name`, a machine
-        failure may lose the name until the caller syncs the `directory`. Without `overwrite`, on a file system without
-        hard links, a file created at the same moment may still be replaced.
+        Raises FileExistsError if the file exists, unless `overwrite` is true. Without `durable`, nothing is synced, so
+        a machine failure may lose bytes. Without `syncs_name`, a machine failure may lose the name until the caller
+        syncs the `directory`. On a file system without hard links, a file that is created at the same moment may be
+        replaced even without `overwrite`.
         """
         if (permissions := self._permissions() or self._replaced) is not None:
             permissions.give(self.stream.fileno(), all_bits=True)
@@ -303,11 +314,11 @@ class PartFile:
 
     @property
     def directory(self) -> Path:
-        """The directory of the file, at the end of links."""
+        """The directory that holds the file after all links are followed."""
         return self._target.parent
 
     def _refuse_what_is_not_ours(self) -> None:
-        """OSError if another program has replaced or changed the part."""
+        """Raise OSError if another program has replaced or changed the part."""
         written = os.fstat(self.stream.fileno())
         status = _status(self._part)
         if status is None or not os.path.samestat(status, written):
@@ -316,7 +327,10 @@ class PartFile:
             raise OSError(errno.ESTALE, f"another program wrote to {self._part.name} meanwhile")
 
     def _link(self) -> bool:
-        """Give the part its name by a hard link, which never replaces a file; False where links are not supported."""
+        """Give the part its final name by a hard link, which never replaces a file.
+
+        Returns False if links are not supported.
+        """
         try:
             os.link(self._part, self._target)
         except OSError as error:
@@ -328,14 +342,14 @@ class PartFile:
 
 
 def write(path: Path, data: bytes, *, overwrite: bool = True, private: bool = False) -> None:
-    """Write a whole file. FileExistsError if it exists, unless `overwrite`."""
+    """Write a whole file. Raises FileExistsError if the file exists, unless `overwrite` is true."""
     with PartFile(path, private=private, wait=True) as part:
         part.write(data)
         part.publish(overwrite=overwrite)
 
 
 def sync_directory(directory: Path) -> None:
-    """Sync new names in a directory to the disk. File systems that cannot sync a directory do not need it."""
+    """Sync new names in a directory to the disk. A file system that cannot sync a directory does not need to."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with suppress(OSError):
@@ -347,8 +361,8 @@ def sync_directory(directory: Path) -> None:
 def lock(path: Path, busy: str, *, hint: str | None = None, reason: str | None = None, patience: float = 0.0) -> int:
     """Lock a file, created with mode 0600 if needed, until the returned descriptor is closed or the process ends.
 
-    Locked, with the message `busy`, the hint and the reason, if another process still holds the lock after `patience`
-    seconds.
+    If another process still holds the lock after `patience` seconds, raises Locked with the message `busy`, the hint
+    and the reason.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + patience
@@ -364,7 +378,7 @@ def lock(path: Path, busy: str, *, hint: str | None = None, reason: str | None =
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process holds the lock on a file. The check itself holds the lock for a moment."""
+    """Return whether a process holds the lock on a file. The check itself takes a lock for a moment."""
     try:
         with path.open("rb") as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)

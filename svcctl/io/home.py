@@ -1,4 +1,4 @@
-"""The directories of svcctl's own files: those of the platform, usually below HOME.
+"""The directories for svcctl's own files, as the platform defines them; usually they are below HOME.
 
 The module also recognises paths with a `~` or a variable that the shell did not replace.
 """
@@ -14,9 +14,10 @@ from svcctl.errors import UsageError
 
 
 def expanded_path(path: Path | str, variable: str | None = None) -> Path:
-    """A path with the home directory in place of `~`.
+    """Return a path with the home directory in place of `~`.
 
-    UsageError if the home directory is unknown; its hint suggests setting `variable`, if given.
+    Raises UsageError if the home directory is unknown; its hint suggests setting the environment variable `variable`,
+    if given.
     """
     try:
         return Path(path).expanduser()
@@ -28,9 +29,9 @@ _UNEXPANDED = re.compile(r"^~[^/]*(?=/)|\$([A-Za-z_]\w*|\{[A-Za-z_]\w*\})(?=[^/]
 
 
 def unexpanded_error(path: Path | str) -> UsageError | None:
-    """The error for a path whose quotes kept the shell from replacing `~` or `$NAME`; None for other paths.
+    """Return the error for a path in which the shell did not replace `~` or `$NAME`, because the path was in quotes.
 
-    A path whose folder exists under that very name is not an error.
+    Returns None for any other path, and if a folder with exactly this name exists.
     """
     text = str(path)
     match = _UNEXPANDED.search(text)
@@ -45,12 +46,15 @@ def unexpanded_error(path: Path | str) -> UsageError | None:
 
 
 def directory(kind: Literal["config", "data", "state", "cache"], variable: str | None = None) -> Path:
-    """The platform's directory for a kind of svcctl's files. UsageError if the home directory is unknown."""
+    """Return the platform's directory for one kind of svcctl's files.
+
+    Raises UsageError if the home directory is unknown.
+    """
     import platformdirs
 
     try:
         return expanded_path(getattr(platformdirs, f"user_{kind}_path")("svcctl"), variable)
-    except RuntimeError:  # some versions of platformdirs raise it, others leave `~` in the path
+    except RuntimeError:  # some versions of platformdirs raise this error, others leave `~` in the path
         raise _unknown(variable) from None
 
 

@@ -1,4 +1,7 @@
-"""Members of a JSON object, with checked types. ServiceError names a member of another type."""
+"""Functions that return a member of a JSON object and check its type.
+
+A wrong type raises ServiceError with its name.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Values that a format cannot hold: their replacements, counted for a note.
+"""Values that an output format cannot hold. They are replaced, and the replacements are counted for a note to the user.
 
 Python holds a byte that is not UTF-8 as a lone surrogate from U+DC80 to U+DCFF. Any other lone surrogate is half of a
-pair, which a service wrote as an escape in JSON. Neither is a character, so U+FFFD replaces both.
+surrogate pair, which a service wrote as an escape in JSON. Neither kind is a character, so U+FFFD replaces both kinds.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from types import NoneType
 from typing import Any
 
 MAX_CELL_CHARS = 32_767
-"""The most characters in a cell of a spreadsheet, counted as UTF-16 counts them."""
+"""The maximum number of UTF-16 code units in a cell of a spreadsheet."""
 MAX_SHEET_COLUMNS = 16_384
-"""The most columns of a sheet."""
+"""The maximum number of columns of a sheet."""
 
 _BYTES = "[\udc80-\udcff]"
 _HALVES = "[\ud800-\udc7f\udd00-\udfff]"
@@ -27,19 +27,22 @@ _PLAIN = _INTEGER_TYPES | {str, float}
 
 @dataclass
 class Losses:
-    """The counts of values replaced in a result. `keeps_bytes` and `finite` describe the format."""
+    """Counts of the values that were replaced in a result. `keeps_bytes` and `finite` describe the output format."""
 
     keeps_bytes: bool = False
     """Whether the format keeps bytes that are not UTF-8."""
     finite: bool = False
-    """Whether numbers must be finite. In lists and objects they always must, because these are written as JSON."""
+    """Whether numbers must be finite.
+
+    Numbers in lists and objects must always be finite, because they are written as JSON.
+    """
     bytes: int = 0
     halves: int = 0
     numbers: int = 0
     texts: int = 0
 
     def text(self, text: str) -> str:
-        """A text in which characters that cannot be written are replaced."""
+        """Return a text, with its characters that cannot be written replaced."""
         if self._is_writable(text):
             return text
         text, count = re.subn(_HALVES, _REPLACEMENT, text)
@@ -50,20 +53,23 @@ class Losses:
         return text
 
     def rows(self, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
-        """Rows in which values that cannot be written are replaced; usually the same rows, because there are none."""
+        """Return rows, with the values that cannot be written replaced.
+
+        Without such values, returns the same object.
+        """
         if all(map(self._are_writable, zip(*rows, strict=True))):
             return rows
         return [[self._value(value) for value in row] for row in rows]
 
     def cut(self, text: str) -> str:
-        """A text as a spreadsheet cell holds it: a text that is too long is cut and ends in `…`."""
+        """Shorten a text that is too long for a spreadsheet cell, so that it ends in `…`. Other texts are unchanged."""
         if len(text) <= MAX_CELL_CHARS // 2 or len(units := text.encode("utf-16-le")) <= 2 * MAX_CELL_CHARS:
             return text
         self.texts += 1
         return units[: 2 * (MAX_CELL_CHARS - 1)].decode("utf-16-le", "ignore") + "…"
 
     def add(self, other: Losses) -> None:
-        """Add the losses of another result to these."""
+        """Add the counts of another result to these counts."""
         self.bytes += other.bytes
         self.halves += other.halves
         self.numbers += other.numbers
@@ -79,7 +85,7 @@ class Losses:
         return True
 
     def _are_writable(self, values: Iterable[Any]) -> bool:
-        """Whether all values of a column can be written."""
+        """Return whether all values of a column can be written."""
         values = tuple(values)
         types = set(map(type, values))
         if types <= _INTEGER_TYPES:
@@ -91,7 +97,10 @@ class Losses:
         return str not in types or self._is_writable("".join(value for value in values if type(value) is str))
 
     def _value(self, value: Any, *, inside: bool = False) -> Any:
-        """A value in which everything that cannot be written is replaced; `inside` means within a list or an object."""
+        """Return a value, with everything that cannot be written replaced.
+
+        `inside`: the value is in a list or an object.
+        """
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, float):

@@ -1,7 +1,7 @@
-"""Rows as a parquet file with typed columns, for exports and for the output of queries, written as the rows arrive.
+"""Parquet files with typed columns, for exports and for the output of queries. They are written while rows arrive.
 
-The row groups depend on the rows alone, not on how they arrive, so the same rows give the same file. A writer holds a
-row group of `BYTES_PER_GROUP` bytes, or one batch of rows, in memory.
+The row groups depend only on the rows, not on the pieces in which the rows arrive, so the same rows give the same file.
+A writer holds one row group in memory: about `BYTES_PER_GROUP` bytes, or one batch of rows if that is larger.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ROWS_PER_GROUP = 32_768
 BYTES_PER_GROUP = 1 << 20
-"""A row group ends after this many bytes or ROWS_PER_GROUP rows. A writer holds one row group in memory."""
+"""A row group ends after this number of bytes, or after ROWS_PER_GROUP rows. A writer holds one row group in memory."""
 
 
 def need() -> None:
@@ -30,13 +30,16 @@ def need() -> None:
 
 
 def batches(rows: Iterable[Sequence[Any]], columns: Columns) -> Iterator[pa.RecordBatch]:
-    """Pack rows into batches of typed columns. IncompleteResult for a value that does not have its column's type."""
+    """Pack rows into batches of typed columns.
+
+    Raises IncompleteResult if a value does not have the type of its column.
+    """
     _pyarrow()
     return arrow.batches(rows, columns)
 
 
 def write(packed: Iterable[pa.RecordBatch], columns: Columns, sink: ByteSink) -> None:
-    """Write a parquet file. A row group ends with the batch that makes it large enough."""
+    """Write a parquet file. A row group consists of whole batches, and ends with the batch that reaches its size."""
     pyarrow = _pyarrow()
     from pyarrow import parquet
 
@@ -61,11 +64,11 @@ def _grouped(packed: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
 
 
 _packing = threading.Lock()
-"""Lets one thread at a time encode and compress a row group, which takes several times its size in memory."""
+"""The lock of the thread that encodes and compresses a row group, which takes several times the group's memory."""
 
 
 class _Appended:
-    """A sink in the form of a file for Arrow, which asks for the position and never seeks back."""
+    """A sink that looks like a file to Arrow. Arrow asks for the position, but never seeks back."""
 
     closed = False
 
@@ -90,7 +93,7 @@ class _Appended:
 def _pyarrow() -> Any:
     need()
     if sys.platform == "linux":  # elsewhere Arrow has no jemalloc
-        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")  # it can return freed memory at once
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")  # jemalloc can return freed memory at once
     import pyarrow
 
     start_arrow()
@@ -103,7 +106,10 @@ _starting = threading.Lock()
 
 
 def start_arrow() -> None:
-    """Make Arrow's first array while pandas cannot be imported: importing it would take half a second and 60 MB."""
+    """Make Arrow's first array while pandas cannot be imported.
+
+    Arrow would import pandas, which takes 0.5 s and 60 MB.
+    """
     import pyarrow
 
     with _starting, _NoPandas():
@@ -111,7 +117,7 @@ def start_arrow() -> None:
 
 
 class _NoPandas:
-    """A block in which importing pandas fails."""
+    """A context manager: within its block, importing pandas fails."""
 
     def find_spec(self, name: str, *_: object) -> None:
         if name == "pandas":

@@ -1,7 +1,7 @@
-"""The owner, group and permissions that a new file takes over from the file it replaces, as far as possible.
+"""The owner, group and permissions that a new file takes over from the file that it replaces, as far as possible.
 
-Permissions that would open the new file to somebody else are dropped. If the process cannot set the owner or the group,
-the bits of the old file would apply to other people.
+If the process cannot set the owner or the group, the permission bits of the old file would apply to other people. So
+permissions that would give access to people who had none before are dropped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ACL = "system.posix_acl_access"
 
 
 class Permissions(NamedTuple):
-    """The permissions of a file; `acl` is its access control list in the kernel's form, if it has one."""
+    """The permissions of a file. `acl` is the file's access control list in the kernel's form, or None."""
 
     mode: int
     owner: int
@@ -27,7 +27,7 @@ class Permissions(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> Permissions | None:
-        """The permissions of the file at a path, or at the end of a link; None if there is no file."""
+        """Return the permissions of the file to which a path or a link leads; None if there is no file."""
         try:
             status = path.stat()
         except FileNotFoundError:
@@ -35,7 +35,7 @@ class Permissions(NamedTuple):
         return cls(stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, _acl(path))
 
     def give(self, handle: int, *, all_bits: bool) -> None:
-        """Apply these permissions to an open file, which must not have wider ones yet.
+        """Apply these permissions to an open file, which must not have wider permissions yet.
 
         The set-user-ID and set-group-ID bits are applied only with `all_bits`, because a write removes them.
         """
@@ -60,11 +60,11 @@ class Permissions(NamedTuple):
 
 
 def without_openings(mode: int, *, owner_kept: bool, group_kept: bool) -> int:
-    """The mode for a file that replaces one with `mode`, without access for anybody who had none before.
+    """Return the mode for a new file that replaces a file with `mode`: nobody gets access who had none before.
 
-    The new file may have another owner or group than the old one.
+    `owner_kept` and `group_kept` say whether the new file has the owner and the group of the old file.
     """
-    if not owner_kept:  # the former owner is now in the group or one of the others
+    if not owner_kept:  # the former owner is now in the group, or among the others
         owner = mode >> 6 & 7
         mode &= ~(stat.S_ISUID | 0o77) | owner << 3 | owner
     if not group_kept:  # members of the former group are now others, and others may be in the new group
@@ -81,7 +81,10 @@ def _acl(path: Path) -> bytes | None:
 
 
 def _set_acl(handle: int, acl: bytes | None) -> bool:
-    """Set a file's access control list, or remove the one inherited from its directory; True if it has one now."""
+    """Set a file's access control list, or remove the list inherited from its directory.
+
+    Returns whether a list was set.
+    """
     if sys.platform == "linux":
         with suppress(OSError):
             if acl is not None:

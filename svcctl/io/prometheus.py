@@ -1,4 +1,4 @@
-"""Figures in Prometheus' text format, and the file that the textfile collector of a node exporter reads."""
+"""Metrics in the text format of Prometheus, written to a file for the textfile collector of a node exporter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from svcctl.io import files, home
 
 
 def gauge(name: str, meaning: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> Iterator[str]:
-    """The lines of a metric: its values, each with its labels."""
+    """Yield the lines of a metric. `samples` has its values, each with the labels of the value."""
     yield f"# HELP {name} {meaning}"
     yield f"# TYPE {name} gauge"
     for labels, value in samples:
@@ -25,7 +25,7 @@ def _escaped(text: str) -> str:
 
 
 def check_writable(path: Path) -> None:
-    """UsageError when the file cannot be written, for a command to check before it begins."""
+    """Raise UsageError if the metrics file cannot be written. A command checks this before it begins its work."""
     with suppress(OSError):
         if files.is_direct(path) or os.access(path.parent, os.W_OK):
             return
@@ -35,9 +35,10 @@ def check_writable(path: Path) -> None:
 
 
 def write(path: Path, lines: Iterable[str]) -> None:
-    """Replace the file, so that a collector never reads half of it. IncompleteResult when it cannot be written.
+    """Replace the metrics file as a whole, so that a collector never reads half of it.
 
-    Devices, pipes and files that this process was started with, such as /dev/stdout, are written directly.
+    Devices, pipes and files that this process was started with, such as /dev/stdout, are written directly. Raises
+    IncompleteResult if the file cannot be written.
     """
     text = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
     try:

@@ -1,4 +1,4 @@
-"""Settings of a profile or of a process's environment: a name, and a function that parses its text."""
+"""Settings, which are read from a profile or from environment variables, and the parsing of their texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from svcctl.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting. `parse` turns a text into the value, or raises ValueError with the reason."""
+    """A setting. `parse` turns the text of the setting into its value, or raises ValueError with the reason."""
 
     name: str
     meaning: str
@@ -21,17 +21,20 @@ class Setting:
     default: str | None = None
     """The text of the default value."""
     choices: tuple[str, ...] = ()
-    """The allowed values, if there are only a few; case is ignored."""
+    """The allowed values; empty if any text that `parse` accepts is allowed. Case is ignored."""
     refusal: ClassVar[type[UsageError]] = UsageError
 
     @property
     def explanation(self) -> str:
-        """The meaning of the setting, its choices and its default, for help pages."""
+        """A text for help pages: the meaning of the setting, its choices and its default."""
         choices = f": {', '.join(self.choices[:-1])} or {self.choices[-1]}" if self.choices else ""
         return f"{self.meaning}{choices}" + (f" (default {self.default})" if self.default else "")
 
     def value_of(self, text: str, source: str | None = None) -> Any:
-        """The value of a text. UsageError if it cannot be parsed; the message names the source of the text if given."""
+        """Return the value of the setting for a text.
+
+        Raises UsageError if the text cannot be parsed. The message names the `source` of the text, if given.
+        """
         try:
             return self._chosen(text) if self.choices else self.parse(text)
         except ValueError as error:
@@ -44,25 +47,25 @@ class Setting:
         return text.lower()
 
     def shown(self, text: str) -> str:
-        """The text of a value in messages, where subclasses mask secrets."""
+        """Return the text of a value as messages show it. Subclasses mask secrets."""
         return text
 
     @property
     def default_value(self) -> Any:
-        """The value of the default; None without a default."""
+        """The default value, parsed; None if the setting has no default."""
         return None if self.default is None else self.value_of(self.default)
 
     def read(self, environment: Mapping[str, str]) -> Any:
-        """The value of the setting's environment variable; the default's value if that is unset or empty.
+        """Return the value in the setting's environment variable.
 
-        None without a default.
+        If the variable is unset or empty, returns the default. Without a default, returns None.
         """
         text = environment.get(self.environment or "")
         return self.value_of(text) if text else self.default_value
 
 
 def parse_count(text: str, *, least: int = 0) -> int:
-    """A whole number of at least `least`. ValueError for any other text."""
+    """Return the whole number in a text. Raises ValueError if the text is not a whole number of at least `least`."""
     if not (text.isascii() and text.isdigit()) or int(text) < least:
         raise ValueError(f"it is not a whole number of at least {least}")
     return int(text)
@@ -72,7 +75,10 @@ _SIZE_PATTERN = r"(?ai)(\d{1,15})\s*([KMGT]?)B?"
 
 
 def parse_size(text: str) -> int:
-    """The bytes of a size such as 500MB or 2GB, in powers of 1000. ValueError for any other text and for 0."""
+    """Return the number of bytes of a size such as 500MB or 2GB, in powers of 1000.
+
+    Raises ValueError for any other text and for 0.
+    """
     match = re.fullmatch(_SIZE_PATTERN, text.strip())
     size = int(match[1]) * 1000 ** " KMGT".index(match[2].upper() or " ") if match else 0
     if size < 1:

@@ -1,6 +1,6 @@
-"""Rows as a spreadsheet (.xlsx) with typed cells, for answers of the service and for the output of queries.
+"""Spreadsheets (.xlsx) with typed cells, for answers of the service and for the output of queries.
 
-Rows are written one by one. The workbook is a zip archive, which is built in a temporary directory. Text is never
+Rows are written one by one. The workbook is a zip archive that is built in a temporary directory. Text is never
 interpreted as a formula or as markup.
 """
 
@@ -19,38 +19,38 @@ from svcctl.io.losses import Losses
 from svcctl.io.temporary import temporary
 
 MAX_ROWS = 1_048_576
-"""The most rows of a sheet, including its heading."""
+"""The maximum number of rows of a sheet, including its heading."""
 MAX_EXACT = 1 << 53
-"""The largest whole number up to which a cell, which holds a floating-point number, is exact."""
+"""Whole numbers up to this size are exact in a cell, because a cell holds a number as a floating-point number."""
 FIRST_YEAR = 1900
-"""The first year of dates that cells can hold."""
+"""The first year in which a date can be held by a cell."""
 BLOCK_BYTES = 1 << 18
-"""The bytes of the finished archive that are read at once."""
+"""The number of bytes of the finished archive that are read at once."""
 
 DATES: Mapping[str, str] = {
     "default": "yyyy-mm-dd hh:mm:ss.000",
     "sql": "yyyy-mm-dd hh:mm:ss.000",
     "iso": 'yyyy-mm-dd"T"hh:mm:ss.000',
 }
-"""The formats of cells with dates, by the values of the interface's dateFormat.
+"""The cell formats for dates, by the value of the interface's parameter dateFormat.
 
-They have no zone, because not every program can show text after a fraction of a second.
+The formats show no time zone, because not every program can show text after a fraction of a second.
 """
 _DATE_WIDTH, _WIDTH = 23, 14
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ADDRESSES: Mapping[str | None, type[IPv4Address | IPv6Address]] = {"ip4": IPv4Address, "ip6": IPv6Address}
 Write = Callable[[int, int, Any], object]
-"""A function that writes a value into the cell of a row and a column."""
+"""A function that writes a value into a cell. Its arguments are the row, the column and the value."""
 
 
 class Spreadsheet:
-    """A workbook to which rows are added; leaving the `with` block removes its temporary files.
+    """A workbook to which rows are added. Leaving the `with` block removes its temporary files.
 
     The type of a value decides the type of its cell: number, boolean, date or text. None is an empty cell, and any
-    other value becomes JSON text. A whole number is a date in a column of type timestamp (epoch milliseconds, shown in
-    `zone`, None for the computer's own), and an address in a column of type ip4 or ip6. In other columns, a whole
-    number beyond MAX_EXACT becomes text. A date that a spreadsheet cannot hold becomes text, too. A text that is too
-    long is cut and counted in `losses`.
+    other value becomes JSON text. In a column of type timestamp, a whole number is a date in epoch milliseconds. It is
+    shown in `zone`; None means the zone of this computer. In a column of type ip4 or ip6, a whole number is an address.
+    In other columns, a whole number beyond MAX_EXACT becomes text. A date that a spreadsheet cannot hold becomes text,
+    too. A text that is too long is cut and counted in `losses`.
 
     When a sheet is full, rows continue on the next sheet, below the same heading.
     """
@@ -66,9 +66,9 @@ class Spreadsheet:
         max_rows: int = MAX_ROWS,
         folder: Path | None = None,
     ) -> None:
-        """Create the workbook; `columns` are names and types of the interface.
+        """Create the workbook. `columns` has the name of each column and its type, as the interface names it.
 
-        `folder` is the folder for temporary files, by default the system's.
+        `folder` is the folder for temporary files; by default, it is the system's folder for them.
         """
         import xlsxwriter  # late: few processes write a spreadsheet
 
@@ -97,7 +97,7 @@ class Spreadsheet:
         self.close()
 
     def add(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Write rows. IncompleteResult if the temporary directory is full or fails."""
+        """Write rows. Raises IncompleteResult if the temporary directory is full or fails."""
         for row in rows:
             has_cells = False
             try:
@@ -108,14 +108,14 @@ class Spreadsheet:
                         writers = self._writers[index]
                         writers.get(type(value), self._write_other)(self._row, index, value)
                         has_cells = True
-                if not has_cells:  # without a blank cell, an empty row would be lost
+                if not has_cells:  # without a blank cell, the spreadsheet would lose an empty row
                     self._sheet.write_blank(self._row, 0, None, self._plain)
             except OSError as error:
                 raise self._unwritten(error) from None
             self._row += 1
 
     def end(self) -> Iterator[bytes]:
-        """Finish the workbook and return its bytes. IncompleteResult if it cannot be written."""
+        """Finish the workbook and return its bytes. Raises IncompleteResult if it cannot be written."""
         from xlsxwriter.exceptions import XlsxWriterException
 
         try:
@@ -128,9 +128,9 @@ class Spreadsheet:
 
     def close(self) -> None:
         """Remove the temporary files."""
-        # A workbook that `end` has not closed stays unpacked: packing it now would be wasted work.
+        # A workbook that `end` has not finished is not packed into an archive: that would be wasted work.
         for sheet in self._book.worksheets():
-            with suppress(OSError):  # a full disk was reported by then
+            with suppress(OSError):  # a full disk has already been reported
                 sheet.row_data_fh.close()
         self._closing.close()
 
@@ -200,7 +200,7 @@ class Spreadsheet:
 
 
 def _worksheet_class() -> Any:
-    """The class of worksheets, defined late because its base class is imported late."""
+    """Return the class of worksheets. It is defined in a function because its base class is imported late."""
     from xlsxwriter.worksheet import Worksheet
 
     class PlainWorksheet(Worksheet):  # type: ignore[misc]  # the package has no types

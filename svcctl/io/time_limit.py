@@ -1,7 +1,7 @@
 """A limit on how long a block may run, and threads that leave signals to the main thread.
 
-The limit uses the alarm of the process. It covers everything that --max-time limits: connections, retries, the pauses
-that a service asks for, and writing.
+The limit uses the alarm signal of the process. So it covers all that --max-time must limit: connections, retries, the
+pauses that a service asks for, and writing.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 _RETRY_SECONDS = 0.01
-"""The delay of a repeated alarm. Zero would switch the alarm off."""
+"""The delay until a repeated alarm, in seconds. A delay of 0 would switch the alarm off."""
 _LIMITING_FILES = (__file__, contextlib.__file__)
 
 
 class _TimeIsUp(BaseException):
-    """Interrupts a block. It is a BaseException, so that no `except Exception` in the block catches it."""
+    """An exception that interrupts a block. No `except Exception` in the block catches it, as it is a BaseException."""
 
 
 @contextlib.contextmanager
 def time_limit(seconds: float | None, late: Callable[[float], Exception | None] | None = None) -> Iterator[None]:
-    """Interrupt the block after `seconds`, and raise the error that `late` returns for them.
+    """Interrupt the `with` block after a number of seconds, and raise the error that `late(seconds)` returns.
 
-    If `late` is missing or returns None, the block just ends. If `seconds` is None, there is no limit. Only the main
-    thread may set one.
+    If `late` is missing or returns None, the block ends without an error. If `seconds` is None, there is no limit. Only
+    the main thread may set a limit.
     """
     if seconds is None:
         yield
@@ -54,10 +54,10 @@ def time_limit(seconds: float | None, late: Callable[[float], Exception | None] 
 
 
 def without_signals() -> None:
-    """Block SIGINT and SIGTERM in this thread, and in threads that it starts afterwards. Call it first in a new thread.
+    """Block SIGINT and SIGTERM in this thread, and in the threads that it starts later.
 
-    The system delivers a signal to any thread, but Python handles it in the main thread, and a signal to another thread
-    does not wake the main thread. If that waits for the other thread, it would notice Ctrl-C only when the work is
-    done.
+    Call this first in a new thread. The system may deliver a signal to any thread, but Python handles signals in the
+    main thread. A signal to another thread does not wake the main thread. So a main thread that waits for another
+    thread would notice Ctrl-C only after that thread's work is done.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})

@@ -1,4 +1,4 @@
-"""Unix sockets, with paths of any length, and the ID of the process at the other end."""
+"""Unix sockets with paths of any length, and the process ID of the other end of a connection."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 MAX_PATH_BYTES = 103
-"""The longest socket path that every system accepts; Linux accepts 107 bytes."""
+"""The length in bytes of the longest socket path that every system accepts. Linux accepts 107 bytes."""
 _SOL_LOCAL, _LOCAL_PEERPID = 0, 2
 """Socket options of macOS, for which Python has no names."""
 
 
 @contextmanager
 def _address(path: Path) -> Iterator[str]:
-    """The address of the socket at a path; a long path is replaced by one that uses a descriptor of its directory.
+    """Give the address for the socket at a path.
 
-    The socket still is in that directory, so its location depends only on the path. OSError for a long path on systems
-    without /proc.
+    For a long path, it is a shorter path by a descriptor of the directory. The socket is in the same directory in both
+    cases. On systems without /proc, using a long path raises OSError.
     """
     if len(os.fsencode(path)) <= MAX_PATH_BYTES:
         yield str(path)
@@ -34,7 +34,7 @@ def _address(path: Path) -> Iterator[str]:
 
 
 def connect(path: Path, timeout: float | None) -> socket.socket:
-    """Connect to the socket at a path; the connection keeps the timeout."""
+    """Connect to the socket at a path. The timeout, in seconds, also applies to later operations of the connection."""
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(timeout)
@@ -47,7 +47,7 @@ def connect(path: Path, timeout: float | None) -> socket.socket:
 
 
 def listen(path: Path) -> socket.socket:
-    """Listen on a socket at a path, only for this user. An existing file is replaced."""
+    """Listen on a socket at a path, to which only this user has access. An existing file at the path is replaced."""
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
     try:
@@ -62,9 +62,9 @@ def listen(path: Path) -> socket.socket:
 
 
 def peer_process(connection: socket.socket) -> int | None:
-    """The ID of the process at the other end of a connection, according to the kernel.
+    """Return the ID of the process at the other end of a connection, as the kernel reports it.
 
-    None if the system does not report it, or if the process has no ID in this process's namespace.
+    Returns None if the system does not report the ID, or if the other process has no ID in this process's namespace.
     """
     if hasattr(socket, "SO_PEERCRED"):
         size = struct.calcsize("3i")

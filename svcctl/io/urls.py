@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 
 def names_host(url: str, *schemes: str) -> bool:
-    """Whether a text is a URL with one of these schemes, a host and, if it has a port, a valid one.
+    """Return whether a text is a URL with one of these schemes and with a host. A port, if there is one, must be valid.
 
     A backslash is refused, because some libraries treat it as a slash and connect to another host.
     """

@@ -1,8 +1,8 @@
-"""YAML in which every scalar is the text as written: 0123, no, 1:30 and 2024-01-31 are texts.
+"""YAML in which every scalar is a text, exactly as written: 0123, no, 1:30 and 2024-01-31 are texts.
 
-Only null (empty, `~` or `null`) and the merge key `<<` have a meaning. Other tags, such as `!!int`, are refused. A
-field that is a number converts its text with `integer`, `number` or `json_value`. Errors never repeat a value, since it
-may be a secret.
+Two scalars have a special meaning: null (empty, `~` or `null`), and the merge key `<<`. Tags such as `!!int` are
+refused. The reader of a field that holds a number converts the text with `integer`, `number` or `json_value`. Errors
+never contain a value, because a value may be a secret.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     import yaml
 
 MAX_REPEATED_VALUES = 100_000
-"""The most values that aliases may repeat. Nested aliases can repeat billions of values in a few lines."""
+"""The maximum number of values that aliases may repeat.
+
+A few lines of nested aliases could repeat billions of values.
+"""
 _Node = Any
-"""A scalar, sequence or mapping of PyYAML; its `id` says which."""
+"""A node of PyYAML. Its `id` says whether it is a scalar, a sequence or a mapping."""
 _NULL, _MERGE, *_STRUCTURE = (f"tag:yaml.org,2002:{name}" for name in ("null", "merge", "str", "map", "seq"))
 _OTHERS_TYPE = r"[yYnN]|0o[0-7]+|[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+"
-"""Texts that YAML 1.2, or programs that read y as true, would not read as text. PyYAML does not quote them."""
+"""Texts that PyYAML does not quote, but that other programs would not read as text, such as y or 0o17 or 1e3."""
 _RARE_LINE_ENDS = "[\r\x85\u2028\u2029\ufeff]"
 _TOO_DEEP = "not YAML: it is nested too deeply, or has an alias of itself"
 _TAGGED = "a value begins with '!', which YAML takes for a tag"
@@ -32,7 +35,7 @@ _QUOTED = "put the value in quotes"
 
 
 class YamlError(Exception):
-    """A YAML text that cannot be read: the problem in words, and the line if known."""
+    """A YAML text that cannot be read. The error has the problem in words, and the line if it is known."""
 
     def __init__(self, line: int | None, problem: str, hint: str | None = None) -> None:
         super().__init__(problem)
@@ -48,7 +51,7 @@ class PlainText(str):
 
 
 class RepeatedKey(NamedTuple):
-    """A key that occurs twice in a mapping: the path to it, and the lines of both occurrences."""
+    """A key that occurs twice in a mapping: the path to the key, and the line numbers of both occurrences."""
 
     path: Sequence[str]
     line: int
@@ -61,9 +64,9 @@ class RepeatedKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A decoded document: its value (text, None, list or mapping), and the lines of its keys and list elements.
+    """A decoded document: its value (text, None, list or mapping), and the line numbers of its keys and list elements.
 
-    `lines` has a key as `a.b` and a list element as `a.b[2]`.
+    In `lines`, a key is written as `a.b`, and a list element as `a.b[2]`.
     """
 
     value: Any = field(repr=False)
@@ -73,18 +76,21 @@ class Tree:
 
 
 def documents(text: str) -> list[Tree]:
-    """The documents of a YAML text, except empty ones. YamlError if it is not YAML."""
+    """Return the documents of a YAML text, except empty documents. Raises YamlError if the text is not YAML."""
     return [_Walk().tree(node) for node in _nodes(text)]
 
 
 def items(text: str) -> list[Tree]:
-    """The documents of a YAML text; of a document that is a list, its elements. YamlError if it is not YAML."""
+    """Return the items of a YAML text: each document, or the elements of a document that is a list.
+
+    Raises YamlError if the text is not YAML.
+    """
     lists = (node.value if node.id == "sequence" else [node] for node in _nodes(text))
     return [_Walk().tree(item) for nodes in lists for item in nodes]
 
 
 def yaml_of(content: Any, **options: Any) -> str:
-    """The YAML of a value. Texts that other programs would read as another type are quoted."""
+    """Return a value as YAML. Texts that other programs would read as another type are quoted."""
     import yaml
 
     return str(yaml.dump(content, Dumper=_dumper(), allow_unicode=True, sort_keys=False, **options))
@@ -97,28 +103,28 @@ _JSON_NUMBER = r"(?a)-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?"
 NUMBERS = "write a number as 14 or 1.5: programs read 014, 0x1F and 1:30 in different ways"
 """The hint for a text that is not a number."""
 MAX_NUMBER_CHARS = 1000
-"""The most characters of a number."""
+"""The maximum number of characters of a number."""
 
 
 def integer(text: str) -> int | None:
-    """A text as a whole number; None for other texts, and for ambiguous numbers such as 014."""
+    """Convert a text to a whole number. Returns None for any other text, and for an ambiguous number such as 014."""
     return int(text) if _spells(text, _INTEGER) else None
 
 
 def number(text: str) -> float | None:
-    """A text as a number in the notation of JSON; None for other texts."""
+    """Convert a text to a number, as `integer` does, or as JSON writes numbers. Returns None for any other text."""
     if (whole := integer(text)) is not None:
         return whole
     return float(text) if _spells(text, _JSON_NUMBER) else None
 
 
 def boolean(text: str) -> bool | None:
-    """A text as a boolean: true, false, or YAML's yes, no, on and off; None for other texts."""
+    """Convert true, false, or YAML's yes, no, on and off to a boolean. Returns None for any other text."""
     return {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}.get(text.casefold())
 
 
 def json_value(text: str) -> str | float | bool:
-    """A text as a number or boolean if it is one in JSON; otherwise the text."""
+    """Convert a text that is a number or a boolean in JSON. Any other text is returned unchanged."""
     if text in ("true", "false") or _spells(text, _JSON_NUMBER):
         value: float | bool = json.loads(text)
         return value if math.isfinite(value) else str(text)
@@ -134,13 +140,13 @@ def _spells(text: str, pattern: str) -> bool:
 
 @cache
 def _loader() -> Any:
-    """The class of loaders, defined late so that PyYAML is imported for the first text."""
+    """Return the class of loaders. It is defined in a function, so that PyYAML is imported only for the first text."""
     import yaml
 
     class Loader(
         yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser, yaml.composer.Composer, yaml.resolver.BaseResolver
     ):
-        """A loader of nodes with no other tags than str, map, seq, null and merge."""
+        """A loader of nodes. It knows only the tags str, map, seq, null and merge."""
 
         def __init__(self, text: str) -> None:
             yaml.reader.Reader.__init__(self, text)
@@ -169,11 +175,11 @@ def _dumper() -> Any:
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """A dumper that writes texts of several lines as literal blocks."""
+        """A dumper that writes a text with several lines as a literal block."""
 
     def represent(dumper: Any, text: str) -> _Node:
         style = "|" if "\n" in text else "'" if re.fullmatch(_OTHERS_TYPE, text) else None
-        # Outside double quotes, PyYAML writes these line ends so that they are read as blanks.
+        # Without double quotes, PyYAML would write these line ends in a way that is read as blanks.
         if re.search(_RARE_LINE_ENDS, text):
             style = '"'
         node: _Node = dumper.represent_scalar(_STRUCTURE[0], str(text), style=style)
@@ -185,7 +191,7 @@ def _dumper() -> Any:
 
 
 def _nodes(text: str) -> Iterator[_Node]:
-    """The documents of a text as nodes, without null documents."""
+    """Yield the documents of a text as nodes, without null documents."""
     import yaml
 
     loader = None
@@ -207,7 +213,7 @@ def _nodes(text: str) -> Iterator[_Node]:
 
 
 class _Walk:
-    """A decoder of a node, which also collects the lines of keys and the repeated keys."""
+    """A decoder of nodes. It also collects the line numbers of the keys, and the repeated keys."""
 
     def __init__(self) -> None:
         self.lines: dict[str, int] = {}
@@ -236,7 +242,7 @@ class _Walk:
         return PlainText(_text(node)) if node.style is None else _text(node)
 
     def count_repeated(self, node: _Node) -> None:
-        """Count the values that aliases repeat. YamlError if there are too many."""
+        """Count the values that aliases repeat. Raises YamlError if there are more than MAX_REPEATED_VALUES."""
         if id(node) not in self.seen:
             self.seen.add(id(node))
             return
@@ -250,7 +256,10 @@ class _Walk:
         return self.value(node, place)
 
     def pairs(self, node: _Node, path: tuple[str, ...]) -> dict[str, tuple[int, _Node]]:
-        """The keys of a mapping with their lines and values: first merged keys, then its own."""
+        """Return the keys of a mapping, each with its line number and value.
+
+        The mapping's own keys come after merged keys.
+        """
         self.count_repeated(node)
         own: dict[str, tuple[int, _Node]] = {}
         merged: dict[str, tuple[int, _Node]] = {}
@@ -270,7 +279,10 @@ class _Walk:
         return merged | own
 
     def merged(self, node: _Node, path: tuple[str, ...]) -> dict[str, tuple[int, _Node]]:
-        """The keys of the mappings that `<<` names. Earlier mappings take precedence."""
+        """Return the keys of the mappings that `<<` names.
+
+        If mappings share a key, the first mapping's value is taken.
+        """
         keys: dict[str, tuple[int, _Node]] = {}
         for base in node.value if node.id == "sequence" else [node]:
             if base.id != "mapping":
@@ -284,7 +296,7 @@ def _line(node: _Node) -> int:
 
 
 def _text(node: _Node) -> str:
-    """The text of a scalar. PyYAML decodes JSON's pairs of escapes one by one; here they become one character."""
+    """Return the text of a scalar. PyYAML decodes a JSON surrogate pair as two characters; here it becomes one."""
     pairs: bytes = node.value.encode("utf-16", "surrogatepass")
     return pairs.decode("utf-16", "surrogatepass")
 

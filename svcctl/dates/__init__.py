@@ -1,1 +1,1 @@
-"""Dates of the query interface, dates and lengths that people type, time zones, and the ranges of queries."""
+"""Dates of the query interface, dates and lengths as people type them, time zones, and ranges of queries."""

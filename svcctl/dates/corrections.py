@@ -1,6 +1,6 @@
-"""Hints for dates in the style of other tools: `CORRECTIONS` has a row for each style.
+"""Hints for dates that are written as for other tools. The table `CORRECTIONS` has a row for each way to write a date.
 
-The meaning of `monday` or `1y` depends on the current date in UTC. The hint spells out the resulting date.
+A text such as `monday` or `1y` means a date that depends on the current day in UTC. The hint contains that date.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from svcctl.dates.lengths import UNITS
 from svcctl.dates.times import MAX_DATE_CHARS, TIME, two_digits
 
 Spelled = str | tuple[str, ...] | None
-"""The dates to write instead of a text; None if there is no correction."""
+"""The date or dates that the user should write instead of a text; None if there is no correction."""
 Correction = tuple[re.Pattern[str], str | Callable[[re.Match[str], date], Spelled], str]
-"""A correction: a pattern of texts, the dates to write instead, and the hint that says so."""
+"""A correction: a pattern that matches a text, the dates to write instead, and the hint, with a `{}` for each date."""
 
 _OFFSETS = {
     **dict.fromkeys(("z", "ut", "utc", "gmt"), "Z"),
@@ -31,13 +31,13 @@ _OFFSETS = {
     "cet": "+01:00",
     "cest": "+02:00",
 }
-"""Offsets of the zones of RFC 2822, and of Central Europe."""
+"""Offsets of the time zones that RFC 2822 names, and of the time zones of Central Europe."""
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY = r"(mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = rf"(?:{'|'.join(_MONTHS)})[a-z]*"
 _COUNT = r"(\d{1,12})\s*(s|m|h|d|w)(?:(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay|(?:ee)?k)s?)?"
-"""A length of one unit, such as 5 minutes."""
+"""A pattern for a length in one unit, such as 5 minutes."""
 _LENGTH_WORDS = rf"{_COUNT}(?:(?:,| and)?\s*{_COUNT})*"
 _LATEST = "last|past|previous"
 _PARTS = (
@@ -48,7 +48,7 @@ _PARTS = (
     ("time", rf"({TIME})"),
     ("offset", rf"([-+]\d{{2}}:?\d{{2}}|{'|'.join(_OFFSETS)})"),
 )
-"""The parts of a date with a named month, in any order. The second number is the year."""
+"""Patterns for the parts of a date with a named month. The parts may be in any order. A second number is the year."""
 
 
 def _ordered(year: str, month: str, day: str, time: str) -> str:
@@ -56,12 +56,15 @@ def _ordered(year: str, month: str, day: str, time: str) -> str:
 
 
 def _length(text: str) -> str:
-    """A length in words as svcctl writes it: `2 days 3 hours` is 2d3h."""
+    """Convert a length in words to svcctl's notation: `2 days 3 hours` becomes 2d3h."""
     return "".join(f"{count}{unit}" for count, unit in re.findall(_COUNT, text.casefold()))
 
 
 def _months_before(today: date, months: int) -> str:
-    """The day some months before today, or the last day of a shorter month; empty before 1970."""
+    """Return the day that is a number of months before today, or the last day of that month if the month is too short.
+
+    The result is empty for a day before 1970.
+    """
     year, month = divmod(today.year * 12 + today.month - 1 - months, 12)
     day = min(today.day, monthrange(max(year, 1), month + 1)[1])
     return f"{date(year, month + 1, day)}" if year >= 1970 else ""
@@ -84,7 +87,7 @@ def _last_week(match: re.Match[str], today: date) -> Spelled:
 
 
 def _weekday(match: re.Match[str], today: date) -> Spelled:
-    """The latest day with the name of a weekday; `last monday` is never today."""
+    """Return the latest day that is the named weekday. It may be today, but `last monday` is never today."""
     last, name, time = match.groups()
     ago = (today.weekday() - _DAYS.index(name[:3].casefold())) % 7
     day = today - timedelta(ago or 7 * bool(last))
@@ -99,7 +102,10 @@ def _week_of_year(match: re.Match[str], today: date) -> Spelled:
 
 
 def _with_month_name(text: str, today: date) -> str | None:
-    """An ISO date for a date with a named month, as in logs and the output of `date`; None for other texts."""
+    """Convert a date with a named month, as in logs and in the output of `date`, to an ISO date.
+
+    Returns None for any other text.
+    """
     text = re.sub(rf"(?<=\d)[-/](?={_MONTH}\b)|(?<=[a-z])[-/](?=\d)|,|\(.*\)", " ", text.casefold())
     parts = dict.fromkeys(("month", "year", "day", "time", "offset"), "")
     for word in text.split():
@@ -115,7 +121,7 @@ def _with_month_name(text: str, today: date) -> str | None:
     if not month or not (day or year) or (offset and not time):
         return None
     number = _MONTHS.index(month) + 1
-    if not year:  # a date of the last twelve months
+    if not year:  # the latest such date that is not after today
         year = f"{today.year - ((number, int(day)) > (today.month, today.day))}"
     if not day:
         return None if time else f"{year}-{number:02}"
@@ -141,13 +147,13 @@ def _in_minutes(match: re.Match[str], today: date) -> Spelled:
 
 
 def _of_24_hours(match: re.Match[str]) -> str:
-    """A time such as 2:30 PM on the 24-hour clock."""
+    """Convert a time such as 2:30 PM to the 24-hour clock."""
     hour, minute, second, half = match.groups()
     return f"{int(hour) % 12 + 12 * (half in 'pP')}{minute or ':00'}{second or ''}"
 
 
 def _cased(text: str) -> str:
-    """A date in lower case, except for the T and Z of ISO 8601."""
+    """Convert a date to lower case, except for the T and the Z of ISO 8601."""
     return re.sub(r"(?<=[\d ])[tz](?=\d|$)", lambda match: match[0].upper(), text.casefold())
 
 
@@ -180,7 +186,7 @@ ORDERS = (
         _LOOSE, lambda match, today: _ordered(match[4], match[1], match[3], match[5]), "the day comes first; write {}"
     ),
 )
-"""Corrections of dates whose day, month and year are in another order."""
+"""Corrections of dates with the day, the month and the year in an order that svcctl does not accept."""
 CORRECTIONS = (
     _row(r"(now-)?(\d{1,4})\s*(?-i:Ms?)", _months_or_minutes, "write {} for minutes, {} for months"),
     _row("(.+)", r"\1"),
@@ -225,11 +231,14 @@ CORRECTIONS = (
     _row(rf"({TIME}) (today|yesterday|tomorrow)", r"\2 \1"),
     _row(TIME, r"today \g<0>", "a time needs its day: write {}, or 2024-01-31T10:00, for example"),
 )
-"""All corrections of dates. A row whose result is not a date is skipped."""
+"""All corrections of dates, in the order in which they are tried. A row is skipped if its result is not a date."""
 
 
 def correction(text: str, rows: Sequence[Correction], is_date: Callable[[str], bool], today: date) -> str | None:
-    """The hint for a text that is not a date, from the first row that turns it into dates; None if no row does."""
+    """Return the hint for a text that is not a date. The first row that turns the text into dates gives the hint.
+
+    Returns None if no row does. `is_date` says whether svcctl accepts a text as a date.
+    """
     if len(text) > MAX_DATE_CHARS:
         return None
     for pattern, simpler in _SIMPLER:

@@ -1,4 +1,4 @@
-"""A moment in the future that people type: a length from now, or a date."""
+"""Deadlines as people type them: a length of time from now, or a date in the future."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ FORMS = "write a length from now with its unit, such as 8h or 90d, or a later da
 
 
 def parse_deadline(text: str, now: datetime) -> datetime:
-    """The moment, in UTC, of a deadline: 90d is 90 days after `now`, and 2030-01-31 is the start of that day.
+    """Return the moment of a deadline, in UTC: 90d means 90 days after `now`, 2030-01-31 means the start of that day.
 
-    `now` has a time zone. UsageError for any other text, and for a moment that has passed.
+    `now` has a time zone. Raises UsageError for any other text, and for a moment that has passed.
     """
     text, now = text.strip(), now.replace(microsecond=0)
     if whole_seconds_of(text) is not None:

@@ -1,7 +1,7 @@
 """Lengths of time in seconds, as people type them and as svcctl prints them.
 
-A day has 24 hours and a week 7 days, even where the clocks change. All options and settings that are lengths accept the
-same texts, and every printed length can be typed again.
+A day always has 24 hours, and a week has 7 days, even if the clocks change. All options and settings that take a length
+accept the same texts, and every printed length can be typed again.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import re
 from operator import mul
 
 UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
-"""The seconds of each unit of length, in the order in which lengths are written."""
+"""The units of lengths, each with its number of seconds, in the order in which a length is written."""
 MIN_LENGTH_SECONDS = 0.001
-"""The shortest accepted length; an option for which 0 has a meaning accepts 0, too, and says so."""
+"""The shortest accepted length. An option that gives 0 a meaning also accepts 0, and its help says so."""
 MAX_LENGTH_SECONDS = 36_500 * UNITS["d"]
-"""The longest accepted length; timers and dates overflow beyond it."""
+"""The longest accepted length. A longer length could overflow timers and dates."""
 
 _LENGTH_PATTERN = re.compile(
     r"(?:(\d{1,12})w)?(?:(\d{1,12})d)?(?:(\d{1,12})h)?(?:(\d{1,12})m)?(?:(\d{1,12}(?:\.\d+)?)s)?", re.A
@@ -28,9 +28,9 @@ def _seconds_of(text: str) -> float | None:
 
 
 def whole_seconds_of(text: str) -> int | None:
-    """The whole seconds of a length with units, such as 1h30m.
+    """Return the number of seconds of a length with units, such as 1h30m.
 
-    None for a number without a unit, a fraction of a second, or any other text.
+    Returns None for a number without a unit, for a fraction of a second, and for any other text.
     """
     seconds = None if "." in text else _seconds_of(text)
     return None if seconds is None else int(seconds)
@@ -39,10 +39,10 @@ def whole_seconds_of(text: str) -> int | None:
 def parse_length(
     text: str, *, least: float = MIN_LENGTH_SECONDS, most: float = MAX_LENGTH_SECONDS, whole: bool = False
 ) -> float:
-    """The seconds of a length such as 90, 90s or 1h30m.
+    """Return the number of seconds of a length such as 90, 90s or 1h30m.
 
-    ValueError outside `least` to `most`, for fractions if it must be `whole`, and for any other text. Its message is a
-    sentence whose subject is `it`.
+    Raises ValueError for a text that is not a length, and for a length below `least` or above `most`. With `whole`, a
+    length with a fraction of a second also raises ValueError. The message is a sentence that begins with `it`.
     """
     seconds = float(text) if _SECONDS_PATTERN.fullmatch(text) else _seconds_of(text)
     if seconds is None:
@@ -56,7 +56,7 @@ def parse_length(
 
 
 def length_text(seconds: float) -> str:
-    """A length, rounded to the millisecond, in days, hours, minutes and seconds: 5400 seconds are 1h30m."""
+    """Return a length as text in days, hours, minutes and seconds, rounded to the millisecond: 1h30m for 5400 s."""
     rest, parts = round(seconds * 1000), []
     for unit in "dhm":
         count, rest = divmod(rest, UNITS[unit] * 1000)
@@ -66,6 +66,6 @@ def length_text(seconds: float) -> str:
 
 
 def rough_text(seconds: float) -> str:
-    """A length in its largest unit and the next one: 733.2 seconds are 12m13s. A negative length is 0s."""
+    """Return a length as text, rounded down to its two largest units: 12m13s for 733.2 s. A negative length is 0s."""
     step = UNITS["h"] if seconds >= UNITS["d"] else UNITS["m"] if seconds >= UNITS["h"] else 1
     return length_text(max(0, seconds // step * step))

@@ -1,12 +1,12 @@
-"""Dates of the query interface: the texts that `from` and `to` accept, and the moments that they mean.
+"""Dates as the query interface defines them: the texts that `from` and `to` accept, and the moments that they mean.
 
 The operators are the rows of `OPERATORS`, taken from the interface's table of relative dates. In `from`, an operator
-counts back from now. In `to`, it counts forward from `from`. The interface's one example of `from: 2h` shows a time
-after now, which contradicts its own rule; svcctl follows the rule.
+counts back from now. In `to`, it counts forward from `from`. The interface's documentation has one example of `from:
+2h` that shows a time after now. This contradicts its own rule, and svcctl follows the rule.
 
-Client and service share this module: it states facts of the interface and holds no state. The module `shorthand` has
-other dates that people type. Days and hours have a fixed length, so `1d` is always 24 hours. Operators that name a day
-follow the clocks of the zone.
+Client and service share this module, because it contains facts of the interface and holds no state. The module
+`shorthand` has other dates that people type. Days and hours have a fixed length, so `1d` is always 24 hours. Operators
+that name a day use the days of the time zone.
 """
 
 from __future__ import annotations
@@ -21,37 +21,40 @@ from svcctl.errors import UsageError
 from svcctl.words import plural
 
 Moment = int | float | str
-"""A date as the interface accepts it: epoch seconds, or the text of an operator or an absolute date."""
+"""A date as the interface accepts it: a number of epoch seconds, or the text of an operator or of an absolute date."""
 
 ABSOLUTE_FORMAT = "%d/%m/%Y %H:%M:%S"
 DATE_FORMATS = ("default", "sql", "iso")
-"""The values of `dateFormat`, the format in which dates are printed."""
+"""The values of the interface's parameter `dateFormat`, which sets the format of dates in an answer."""
 MAX_EPOCH_SECONDS = 99_999_999_999
-"""The largest epoch seconds, in the year 5138. A larger number is taken for another unit, such as milliseconds."""
+"""The largest number of epoch seconds that is accepted, in the year 5138. A larger number must be in a smaller unit."""
 _EPOCH_UNITS = ("seconds", "milliseconds", "microseconds", "nanoseconds")
-"""Units in which programs count time from the epoch; each is a thousandth of the one before."""
+"""The units in which programs count time from the epoch. Each unit is a thousandth of the unit before."""
 
 _ABSOLUTE = r"(?a)\d{2}/\d{2}/\d{4} \d{2}:\d{2}:\d{2}"
 
 
 def is_absolute(text: str) -> bool:
-    """Whether a text has the form of the interface's absolute dates, dd/MM/yyyy HH:mm:ss."""
+    """Return whether a text has the form of the interface's absolute dates, dd/MM/yyyy HH:mm:ss."""
     return re.fullmatch(_ABSOLUTE, text) is not None
 
 
 def with_zone(date: datetime) -> datetime:
-    """A date with a zone: unchanged if it has an offset, otherwise in UTC, as the interface defines it."""
+    """Return a date with a zone.
+
+    A date without a zone is in UTC, as the interface defines; other dates are unchanged.
+    """
     return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def plus(moment: datetime, length: timedelta) -> datetime:
-    """A moment plus a length of elapsed time, in the same zone; datetime's own addition ignores clock changes."""
+    """Add elapsed time to a moment; the result is in the same zone. (The + of datetime would ignore clock changes.)"""
     return (moment.astimezone(UTC) + length).astimezone(moment.tzinfo)
 
 
 def midnight(moment: datetime, days: int = 0) -> datetime:
-    """The first moment of the day of a moment, or of a day some days later."""
-    # If the clocks show midnight twice, the day starts at the first one (fold=0). A day ends at its second 23:59:59.
+    """Return the first moment of the day that contains `moment`, or of the day that is `days` days later."""
+    # If the clocks show midnight twice, the day starts at the first midnight (fold=0). It ends at the second 23:59:59.
     return (moment + timedelta(days=days)).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
 
 
@@ -65,11 +68,12 @@ def _end_of_month(moment: datetime) -> datetime:
 
 
 class Operator(NamedTuple):
-    """A relative date: its spelling, and the moments that it means in `from` and in `to`.
+    """An operator, which is a relative date: its spelling, and the moments that it means in `from` and in `to`.
 
-    In `name` and in the meanings, N stands for a whole number. `in_from` computes the moment from now and N; `in_to`
-    from now, the moment of `from`, and N. A `zoned` operator names a day, whose start depends on the time zone. If
-    `name` is only an example, `reads` extracts the number from a text.
+    In `name` and in the meanings, N stands for a whole number. `in_from` computes the moment in `from`; its arguments
+    are now and N. `in_to` computes the moment in `to`; its arguments are now, the moment of `from`, and N. A `zoned`
+    operator names a day, and the start of a day depends on the time zone. If `name` is only an example, `reads`
+    extracts the number from a text.
     """
 
     name: str
@@ -94,9 +98,9 @@ class Operator(NamedTuple):
         return self.name.replace("<N>", str(n))
 
     def number_in(self, text: str) -> int | None:
-        """The number in a text that is written with this operator; None for any other text.
+        """Return the number N in a text that is written with this operator; None for any other text.
 
-        The number is 0 if the operator has none.
+        The result is 0 if the operator is written without a number.
         """
         if self.reads is not None:
             return self.reads(text)
@@ -107,9 +111,9 @@ class Operator(NamedTuple):
 def counting_operator(
     name: str, seconds: int, length: str, reads: Callable[[str], int | None] | None = None
 ) -> Operator:
-    """An operator that goes N times `seconds` back from now, or forward from `from`.
+    """Make an operator that goes N times `seconds` back from now, or forward from `from`.
 
-    `length` has the same in words, such as `N days`.
+    `length` is that length of time in words, such as `N days`.
     """
     return Operator(
         name,
@@ -123,7 +127,7 @@ def counting_operator(
 
 
 def with_number(meaning: str, n: int) -> str:
-    """The meaning of an operator, with a number in place of N: `now minus 1 day`."""
+    """Return the meaning of an operator with a number in place of N: `now minus 1 day`."""
     return re.sub(r"\bN ([a-z]+)s\b", lambda match: f"{n} {plural(n, match[1])}", meaning)
 
 
@@ -188,11 +192,11 @@ Seconds = TypeVar("Seconds", int, float)
 
 
 def check_epoch(seconds: Seconds, *, whole: bool = False) -> Seconds:
-    """Return a number of epoch seconds unchanged; UsageError if it is too large and must be in another unit.
+    """Return a number of epoch seconds unchanged. Raises UsageError if it is so large that it must be in another unit.
 
-    A service would wait for such a date until the year 50000. Negative numbers are dates before 1970. The hint has the
-    date in seconds, to the millisecond. With `whole`, a date with a fraction has the seconds before and after it in the
-    hint.
+    Without this check, a service would wait for such a date, for example until the year 50000. Negative numbers are
+    dates before 1970. The hint has the date in seconds, with milliseconds if needed. With `whole`, the hint has whole
+    seconds: for a date with milliseconds, the second before and the second after.
     """
     size = abs(seconds)
     power = next((at for at in range(len(_EPOCH_UNITS)) if size < (MAX_EPOCH_SECONDS + 1) * 1000**at), None)
@@ -211,7 +215,7 @@ def check_epoch(seconds: Seconds, *, whole: bool = False) -> Seconds:
 
 
 def operator_of(moment: Moment | None, operators: Sequence[Operator] = OPERATORS) -> Operator | None:
-    """The operator with which a date is written; None for an absolute date."""
+    """Return the operator with which a date is written; None for a number, an absolute date, and None."""
     if not isinstance(moment, str):
         return None
     return next((operator for operator in operators if operator.number_in(moment) is not None), None)
@@ -223,10 +227,10 @@ def resolve_one(
     operators: Sequence[Operator],
     apply: Callable[[Operator, int], datetime],
 ) -> datetime:
-    """The moment, with a time zone, that a date of the interface means.
+    """Return the moment, with a time zone, that a date of the interface means.
 
-    `apply` computes the moment of an operator from the operator and its number. UsageError for a text that is not a
-    date, and for a date outside the calendar.
+    `apply` computes the moment of an operator from the operator and its number. Raises UsageError for a text that is
+    not a date, and for a date outside the calendar.
     """
     parsed = _parse_text(moment, operators) if isinstance(moment, str) else check_epoch(moment)
     try:
@@ -241,10 +245,10 @@ def resolve_one(
 
 
 def _at_epoch(seconds: float, zone: tzinfo) -> datetime:
-    """The moment of a number of epoch seconds; digits finer than a millisecond are cut off."""
+    """Convert epoch seconds to a moment. Digits after the milliseconds are cut off."""
     from decimal import ROUND_FLOOR, Decimal
 
-    # Decimal, because the product of a binary float could be slightly too small and lose a millisecond.
+    # Decimal: the product of a binary float could be slightly too small, so that a millisecond would be lost.
     milliseconds = (Decimal(repr(seconds)) * 1000).to_integral_value(ROUND_FLOOR)
     return from_ms(int(milliseconds)).astimezone(zone)
 
@@ -262,6 +266,6 @@ def _parse_text(text: str, operators: Sequence[Operator]) -> datetime | tuple[Op
 
 
 def moment_text(moment: datetime) -> str:
-    """A moment as text in UTC, with milliseconds only if they are not 0."""
+    """Return a moment as text in UTC. Milliseconds are omitted if they are 0."""
     spec = "milliseconds" if moment.microsecond else "seconds"
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ", spec)

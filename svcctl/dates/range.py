@@ -1,4 +1,4 @@
-"""The range of a query: the moments that `--from` and `--to` mean, and the dates, format and zone to send for them."""
+"""The range of a query: the moments that `--from` and `--to` mean, and the dates, the format and the zone to send."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from svcctl.dates.zones import GMT, LocalZone, Zone
 from svcctl.errors import RangeEndsFirst, UsageError
 
 _LONG_AGO = 10**6
-"""Epoch seconds in January 1970. A number nearer to 0 is most likely a length without its unit."""
+"""A number of epoch seconds, in January 1970. A number nearer to 0 is most likely a length without its unit."""
 
 
 class Range(NamedTuple):
@@ -44,11 +44,11 @@ def resolve(
     zone: tzinfo = UTC,
     operators: Sequence[Operator] = OPERATORS,
 ) -> Range:
-    """The range that a pair of dates means at the moment `now`; operators follow the clocks of `zone`.
+    """Return the range that two dates mean at the moment `now`. Operators that name a day use the days of `zone`.
 
-    `now` has a zone. Epoch seconds may have a fraction, which counts to the millisecond, as the dates of events do;
-    finer digits are cut off. Operators count from now in whole seconds. UsageError if a date is invalid or outside the
-    calendar, or if the end is before the start. An empty range is allowed.
+    `now` has a time zone. Epoch seconds may have a fraction; digits after the milliseconds are cut off, because the
+    dates of events have milliseconds. For operators, `now` is rounded down to whole seconds. Raises UsageError if a
+    date is invalid or outside the calendar, or if the end is before the start. An empty range is allowed.
     """
     now = now.astimezone(zone).replace(microsecond=0)
     first = resolve_one(start, zone, operators, lambda operator, n: operator.in_from(now, n))
@@ -65,56 +65,59 @@ def resolve(
 
 
 def start_of(typed: Typed, zone: Zone | None, *, now: datetime) -> datetime:
-    """The moment, in UTC, of one typed date; a relative date counts back from `now`. UsageError for an invalid date."""
+    """Return the moment of one typed date, in UTC. A relative date counts back from `now`.
+
+    Raises UsageError for an invalid date.
+    """
     moment = in_zone(typed, zone)
     return resolve(moment, None, now=now, zone=(zone or GMT).clocks, operators=ALL_OPERATORS).start
 
 
 class RequestDates(NamedTuple):
-    """The dates of a request: start, end, and the format and zone in which the service writes dates, if it does."""
+    """The dates of a request: its start, its end, and the format and the zone in which the service writes dates."""
 
     range: Range
-    """The resolved range; the dates that are sent may still be relative."""
+    """The range in moments. The dates in the request, `from_` and `to`, may be relative."""
     from_: Moment
     to: Moment | None
     date_format: str | None
     time_zone: str | None
-    """The zone as the interface names it."""
+    """The zone for the request, as the interface spells it."""
     zone: Zone | None
     """The zone in which svcctl shows dates; None for UTC."""
     plain: bool
-    """Whether the range is unsurprising: `to` does not count from `from`, and all dates follow the zone."""
+    """Whether the range needs no explanation: `to` does not count from `from`, and all dates follow the zone."""
     changes: tuple[int, ...] = ()
-    """The moments, in epoch seconds, at which the zone's clocks change within the range.
+    """The moments, in epoch seconds, at which the clocks of the zone change within the range.
 
-    Without an end, the range counts as one year from now.
+    A range without an end is searched for a year; see `_changes`.
     """
     reading: str | None = None
-    """A note on the zone in which dates without an offset were read, if the command did not name the zone."""
+    """A note on the zone in which dates without an offset were read, if a profile or a variable sets the zone."""
     cut: str | None = None
-    """A note on an end in the future: the query does not wait for it."""
+    """A note if the end is in the future and the query does not wait for that moment."""
     slip: str | None = None
-    """A note on a start that seems to lack its unit."""
+    """A note if the start seems to be a length without its unit."""
     short: str | None = None
-    """A note on an end that excludes the last second of a day."""
+    """A note if the end excludes the last second of a day."""
     other_pair: str | None = None
-    """A note on an end that was probably meant to count back from now."""
+    """A note if the end was probably meant to count back from now."""
 
     @property
     def clocks(self) -> tzinfo:
-        """The clocks by which dates are shown."""
+        """The time zone in which dates are shown, as a tzinfo."""
         return (self.zone or GMT).clocks
 
     def notes(self, *, terminal: bool) -> Iterator[str]:
-        """The notes on the dates; on a terminal, also the range if it is not `plain`."""
+        """Yield the notes on the dates. On a terminal, the first note is the range itself, unless it is `plain`."""
         if terminal and not self.plain:
             yield self.summary
         yield from filter(None, (self.reading, self.slip, self.short, self.other_pair, self.cut))
 
     def offset_note(self, *, text: bool = True) -> str | None:
-        """A note if all dates are written with the offset of the start, although it changes within the range.
+        """Return a note if all dates are written with the offset at the start, although the range has other offsets.
 
-        `text`: dates are written as texts, which include their offset in the format iso.
+        `text` says that dates are written as texts: in the date format iso, these include their offset.
         """
         if self.zone is None or not self.changes:
             return None
@@ -124,9 +127,9 @@ class RequestDates(NamedTuple):
 
     @property
     def spans(self) -> list[tuple[Moment, Moment | None, str | None]]:
-        """The parts of the range between clock changes, for one request each: start, end, and the interface's zone.
+        """The parts of the range between clock changes. Each part has a start, an end and a zone for one request.
 
-        An end that is `now` stays `now`, so that the service's clock decides.
+        An end of `now` is sent as `now`, so that the service's clock decides.
         """
         if self.zone is None or self.range.end is None or not self.changes:
             return [(self.from_, self.to, self.time_zone)]
@@ -143,7 +146,7 @@ class RequestDates(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """The range and its length in the zone: `2024-01-31 10:00 … 2024-02-01 10:00 UTC (1d)`."""
+        """The range in the time of the zone, and its length: `2024-01-31 10:00 … 2024-02-01 10:00 UTC (1d)`."""
         texts = _in_clocks(self.clocks, self.range.start, self.range.end, offset=" %z" if self.changes else "")
         if self.range.end is None:
             return f"{texts[0]} … {_name(self.zone)}"
@@ -156,7 +159,7 @@ def _name(zone: Zone | None) -> str:
 
 
 def _in_clocks(clocks: tzinfo, *moments: datetime | None, offset: str = "") -> list[str]:
-    """Moments as texts in the time of some clocks, all with the same precision: minutes, seconds or milliseconds.
+    """Return moments as texts in a time zone, all with the same precision: minutes, seconds or milliseconds.
 
     `offset` is a strftime pattern that is appended to each text.
     """
@@ -177,16 +180,18 @@ def dates_of(
     waits: bool = True,
     resent: bool = False,
 ) -> RequestDates:
-    """The dates to send for a typed range. UsageError for an impossible range or an unknown date format.
+    """Return the dates to send for a typed range. Raises UsageError for an impossible range or an unknown date format.
 
-    `written`: the service writes dates in the answer, so it gets format and zone unchanged. Otherwise (in the JSON
-    formats, where the interface has neither), ends that depend on the zone are sent as epoch seconds. Epoch seconds are
-    also sent for dates that the interface has no word for, for absolute dates in a zone, and for days in a zone whose
-    offset changes, because the service only knows offsets. A request that is `resent` after a lost connection must then
-    mean the same, so both of its ends are epoch seconds.
+    `written` says that the service writes dates into the answer. If it does not, as in the JSON formats, the request
+    cannot contain a zone, so a start or an end that depends on the zone is sent as epoch seconds. Epoch seconds are
+    also sent for dates that the interface cannot express, for absolute dates in a zone, and for days in a zone with a
+    changing offset, because the service only knows fixed offsets.
+
+    `resent` says that the request is sent again after a lost connection. It must mean the same range each time, so its
+    start and its end are sent as epoch seconds.
 
     A service waits for an end in the future. Unless the request `waits`, `now` is sent instead, and a start in the
-    future is a UsageError. An end that is `now` stays `now`, so that the service's clock decides.
+    future is a UsageError. An end of `now` is sent as `now`, so that the service's clock decides.
     """
     if date_format not in (None, *DATE_FORMATS):
         raise UsageError(f"unknown date format '{date_format}'", hint=f"date formats are: {', '.join(DATE_FORMATS)}")
@@ -217,9 +222,9 @@ def dates_of(
 
 
 def read_in(zone: Zone | None, now: datetime, typed: Mapping[str, Typed | None]) -> str | None:
-    """A note on the zone in which dates without an offset were read, if the zone comes from a profile or a variable.
+    """Return a note on the zone in which dates without an offset were read, if a profile or a variable sets the zone.
 
-    `typed` has the dates by the names of their options.
+    `typed` has the typed dates, by the names of their options.
     """
     local = {name: date for name, date in typed.items() if isinstance(date, LocalTime)}
     if not local or zone is None or not zone.source:
@@ -229,9 +234,9 @@ def read_in(zone: Zone | None, now: datetime, typed: Mapping[str, Typed | None])
 
 
 def _until_now(from_: Moment, to: Moment | None, zone: Zone | None, now: datetime) -> tuple[Moment | None, str | None]:
-    """The end to send for a query that does not wait, and a note if the typed end is in the future.
+    """Return the end to send for a query that does not wait, and a note if the typed end is in the future.
 
-    UsageError for a start in the future.
+    Raises UsageError for a start in the future.
     """
     clocks = (zone or GMT).clocks
     start = resolve(from_, None, now=now, zone=clocks, operators=ALL_OPERATORS).start
@@ -246,7 +251,7 @@ def _until_now(from_: Moment, to: Moment | None, zone: Zone | None, now: datetim
 
 
 def last_second(to: Moment | None, resolved: Range, zone: tzinfo) -> str | None:
-    """A note if a range ends at 23:59:59, as with `endday`, and so excludes the last second of a day."""
+    """Return a note if a range ends at 23:59:59, as with `endday`: such a range excludes the last second of the day."""
     operator = operator_of(to, ALL_OPERATORS)
     if resolved.end is None or not (operator is None or operator.name in ("endday", "endmonth")):
         return None
@@ -259,10 +264,10 @@ def last_second(to: Moment | None, resolved: Range, zone: tzinfo) -> str | None:
 
 
 def counted_back(from_: Moment, to: Moment | None, resolved: Range, *, now: datetime, zone: tzinfo = UTC) -> str | None:
-    """A note if `to` counts forward from `from`, but was probably meant to count back from now, as `from` does.
+    """Return a note if `to` counts forward from `from`, but was probably meant to count back from now, as `from` does.
 
-    For example, from 4ad to 3ad is a range of 3 days, although probably one day was meant. The note appears if counting
-    back gives a shorter range.
+    For example, the range from 4ad to 3ad has 3 days, although probably one day was meant. There is a note only if
+    counting back from now gives a shorter range.
     """
     start, end = operator_of(from_, ALL_OPERATORS), operator_of(to, ALL_OPERATORS)
     if to is None or resolved.end is None or start is None or start.plain or end is None or end.plain:
@@ -281,11 +286,11 @@ def counted_back(from_: Moment, to: Moment | None, resolved: Range, *, now: date
 
 
 def period_note(chosen: RequestDates, every: int, *, formula: bool) -> str | None:
-    """A note if the periods of a grouped query begin at other times than the periods of the zone.
+    """Return a note if the periods of a grouped query begin at other times than the same periods in the zone.
 
-    The service counts periods in UTC; `every` is their length in seconds. With `formula`, the note contains a clause
-    that groups by days of the zone. The service does not know the zone of this computer by name, so for that zone the
-    formula is only given if its offset does not change within the range.
+    The service counts periods in UTC. `every` is the length of a period in seconds. With `formula`, the note contains a
+    clause that groups by days of the zone. The clause names the zone. The zone of this computer (`local`) has no name,
+    so the clause names its offset; such a clause is given only for a range that has an end and no clock change.
     """
     start, end = (int(moment.timestamp()) for moment in (chosen.range.start, chosen.range.end or chosen.range.start))
     aheads: dict[int, str] = {}
@@ -308,14 +313,15 @@ def period_note(chosen: RequestDates, every: int, *, formula: bool) -> str | Non
 
 
 def _is_typed(moment: Moment | None) -> bool:
-    """Whether a date is an operator that the service does not know."""
+    """Return whether a date is an operator that svcctl accepts but the service does not know."""
     return operator_of(moment) is None and operator_of(moment, ALL_OPERATORS) is not None
 
 
 def _changes(zone: Zone, resolved: Range, now: datetime) -> tuple[int, ...]:
-    """The moments, in epoch seconds, at which a zone's offset changes within a range.
+    """Return the moments, in epoch seconds, at which the offset of a zone changes within a range.
 
-    A range without an end counts as ending a year from now, or a year after its start if that is later.
+    A range without an end is searched up to a year from now, or up to a year after its start if the start is in the
+    future.
     """
     end = resolved.end or max(now, resolved.start) + timedelta(days=366)
     spans = zone.spans(int(resolved.start.timestamp()), math.ceil(end.timestamp()))

@@ -1,8 +1,9 @@
-"""Dates that people type, beyond those of the interface.
+"""Dates that people type and that the interface does not define.
 
-Relative dates are rows of `TYPED`, operators like the interface's own. The service does not know them, so the client
-resolves them by its clock and zone, and sends epoch seconds. An absolute date without an offset is a `LocalTime`, which
-`in_zone` turns into a moment of a zone. A text that is almost a date is refused with the right spelling as the hint.
+Relative dates are the rows of `TYPED`, which are operators like those of the interface. The service does not know these
+operators, so the client resolves them with its own clock and zone, and sends epoch seconds. An absolute date without an
+offset is a `LocalTime`, and `in_zone` turns it into a moment. A text that is almost a date is refused, and the hint has
+the right spelling.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from svcctl.dates.zones import Zone
 from svcctl.errors import UsageError
 
 FORMS = "write 5m, 1h30m, 1d, now, today, yesterday, 31/01/2024 10:00, 2024-01-31T10:00:00Z or epoch seconds"
-"""The hint for a text that does not resemble a date."""
+"""The hint for a text that does not look like a date."""
 
 
 def _seconds_before_now(text: str) -> int | None:
@@ -43,7 +44,10 @@ _DATED_TIME = r"(?a)(yesterday|today|tomorrow) (\d?\d):([0-5]\d)(?::([0-5]\d))?"
 
 
 def _seconds_from_today(text: str) -> int | None:
-    """The seconds from today's midnight to a text such as `yesterday 10:00`, if each day has 24 hours; else None."""
+    """Return the seconds from today's midnight to a time such as `yesterday 10:00`, counting 24 hours for each day.
+
+    Returns None for any other text.
+    """
     match = re.fullmatch(_DATED_TIME, text)
     if match is None or int(match[2]) > 23:
         return None
@@ -52,10 +56,10 @@ def _seconds_from_today(text: str) -> int | None:
 
 
 def _by_the_clock(now: datetime, seconds: int) -> datetime:
-    """The moment at which the clocks show a time on the day of `now`, the day before or the day after.
+    """Return the moment at which the clocks show a time of day: on the day of `now`, or on the day before or after.
 
-    `seconds` is counted from today's midnight, on days of 24 hours. UsageError if the clocks show the time twice, or
-    never.
+    `seconds` is counted from today's midnight, with 24 hours for each day. Raises UsageError if the clocks show the
+    time twice, or never.
     """
     days, time = divmod(seconds, UNITS["d"])
     day = midnight(now, days)
@@ -68,7 +72,7 @@ def _by_the_clock(now: datetime, seconds: int) -> datetime:
 
 
 def _month(moment: datetime, months: int = 0) -> datetime:
-    """The first moment of the month of a moment, or of a month some months later."""
+    """Return the first moment of the month that contains `moment`, or of the month that is `months` months later."""
     year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
     return midnight(moment.replace(year=year, month=month + 1, day=1))
 
@@ -130,7 +134,10 @@ TYPED = (
     ),
 )
 ALL_OPERATORS = (*OPERATORS, *TYPED)
-"""All operators that people may type. The interface's own come first, in case two match a text."""
+"""All operators that people may type.
+
+If two operators match a text, the first is used, so the interface's are first.
+"""
 
 _ISO = rf"(?a)\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{TIME}(?: ?(?:Z|[+-]\d{{2}}(?::?\d{{2}})?))?)?"
 _MONTH = r"(?a)(\d{4})[-/](\d{2})"
@@ -139,26 +146,27 @@ _DAY_FIRST = r"(?a)(\d{2})/(\d{2})/(\d{4})((?: \d?\d:\d{2})?)(:\d{2})?"
 _RUN_TOGETHER = r"(?a)((?:19|20)\d\d)(\d\d)(\d\d)(?:T?(\d\d)(\d\d)(\d\d)?(Z?))?"
 _WHOLE_SECONDS = r"(?a)-?(?:0|[1-9]\d*)"
 _DECIMAL = r"(?a)(-?[1-9]\d{6,})\.(\d+)"
-"""Epoch seconds with a fraction. A shorter number with a point is a time or a day, such as 10.30 or 31.01."""
+"""Epoch seconds with a fraction. A shorter number with a point may mean a time or a day, such as 10.30 or 31.01."""
 _TOO_FINE = r"(?a)(\.\d{3})\d*[1-9]\d*"
 _YEAR = r"(?a)19[789]\d|2\d{3}"
 
 
 class LocalTime(NamedTuple):
-    """An absolute date typed without an offset, so that its moment depends on the zone."""
+    """An absolute date without an offset. Its moment depends on the time zone."""
 
     text: str
     """The date as it was typed."""
     time: datetime
     """The date and time that the clocks show, without a zone."""
     is_day: bool
-    """Whether only a day was typed, without a time: it means the first moment of the day."""
+    """Whether only a day was typed, without a time. Then the first moment of the day is meant."""
 
     def in_zone(self, zone: Zone | None) -> Moment:
-        """The moment, in epoch seconds, at which the clocks of a zone show this time.
+        """Return the moment, in epoch seconds, at which the clocks of a zone show this time.
 
-        Without a zone, the time is in UTC, and a date in the interface's own form stays text. UsageError if the clocks
-        show the time twice, or never; its hint has the two spellings with an offset.
+        Without a zone, the time is in UTC, and a date in the interface's own form is returned as text. Raises
+        UsageError if the clocks show the time twice, or never. The hint then has two dates with an offset to choose
+        from.
         """
         if zone is None:
             utc_text = two_digits(self.text)
@@ -175,21 +183,21 @@ class LocalTime(NamedTuple):
 
 
 Typed = Moment | LocalTime
-"""A typed date, before its zone is known."""
+"""A date as a user typed it. Its zone may not be known yet."""
 
 
 def in_zone(typed: Typed, zone: Zone | None) -> Moment:
-    """The date to send for a typed date; a date without an offset is read in a zone, by default UTC.
+    """Return the date to send for a typed date. A date without an offset is read in `zone`, or in UTC without a zone.
 
-    UsageError if the clocks of the zone show the time twice, or never.
+    Raises UsageError if the clocks of the zone show the time twice, or never.
     """
     return typed.in_zone(zone) if isinstance(typed, LocalTime) else typed
 
 
 def _undecided(text: str, first: datetime, second: datetime, zone: str) -> UsageError:
-    """The error for a time that the clocks of a zone show twice, or never.
+    """Return the error for a time that the clocks of a zone show twice, or never.
 
-    `first` and `second` are the time with the offsets before and after the clock change.
+    `first` is the time with the offset before the clock change, and `second` with the offset after it.
     """
     twice = (first.utcoffset() or timedelta()) > (second.utcoffset() or timedelta())
     return UsageError(
@@ -199,7 +207,10 @@ def _undecided(text: str, first: datetime, second: datetime, zone: str) -> Usage
 
 
 def _with_offset(moment: datetime) -> str:
-    """A moment in ISO 8601 with its offset; in UTC if the offset has seconds, which cannot be typed."""
+    """Return a moment in ISO 8601 with its offset.
+
+    If the offset has seconds, which cannot be typed, the moment is in UTC.
+    """
     spec = "milliseconds" if moment.microsecond else "seconds" if moment.second else "minutes"
     if (moment.utcoffset() or timedelta()) % timedelta(minutes=1):
         return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
@@ -207,18 +218,18 @@ def _with_offset(moment: datetime) -> str:
 
 
 def parse_moment(text: str, *, today: date | None = None) -> Typed:
-    """The date to send for a text that a person typed.
+    """Parse a date that a person typed.
 
-    Operators stay as written, digits are epoch seconds, an absolute date with an offset becomes epoch seconds, and one
-    without an offset becomes a LocalTime. A fraction of a second counts to the millisecond. UsageError for anything
-    else, such as epoch milliseconds, a day that does not exist, or digits that spell a date. `today` is used by the
-    hints, for example for the date of `monday`.
+    An operator is returned as text. A number is taken as epoch seconds. An absolute date with an offset is converted to
+    epoch seconds, and an absolute date without an offset to a LocalTime. Fractions of a second have at most three
+    digits. Raises UsageError for any other text, such as epoch milliseconds, a day that does not exist, or digits that
+    look like a date. Hints for relative dates, such as `monday`, are computed from `today`.
     """
     return _needed(text, _parsed(text), today)
 
 
 def _needed(text: str, moment: Typed | None, today: date | None = None) -> Typed:
-    """Return a parsed date; UsageError, with the nearest date as the hint, if the text is not a date."""
+    """Return a parsed date. Raises UsageError if there is none; its hint has the date that the text resembles."""
     if moment is None:
         hint = _corrected(text.strip(), today=today)
         reason = None if hint else "not-a-date"
@@ -227,9 +238,9 @@ def _needed(text: str, moment: Typed | None, today: date | None = None) -> Typed
 
 
 def parse_second(text: str) -> Typed:
-    """The date to send where dates are whole seconds.
+    """Parse a date that must be in whole seconds; otherwise like `parse_moment`.
 
-    UsageError for a fraction of a second; the hint has the seconds before and after it.
+    Raises UsageError for a date with a fraction of a second. The hint has the second before and the second after.
     """
     moment = _needed(text, _parsed(text, whole=True))
     if isinstance(moment, float):
@@ -245,9 +256,9 @@ def parse_second(text: str) -> Typed:
 
 
 def _parsed(text: str, *, whole: bool = False) -> Typed | None:
-    """The date that a text means; None if it does not resemble a date. UsageError for an impossible date.
+    """Parse a date. Returns None for a text that does not look like a date. Raises UsageError for an impossible date.
 
-    With `whole`, the hint for an epoch in another unit is in whole seconds.
+    With `whole`, the hint for a number in another unit, such as milliseconds, has whole seconds.
     """
     text = text.strip()
     if len(text) > MAX_DATE_CHARS:
@@ -280,13 +291,16 @@ def _parsed(text: str, *, whole: bool = False) -> Typed | None:
 
 
 def depends_on_zone(moment: Moment | None) -> bool:
-    """Whether the moment of a date depends on the time zone."""
+    """Return whether the time zone decides which moment a date means."""
     operator = operator_of(moment, ALL_OPERATORS)
     return operator is not None and operator.zoned
 
 
 def _absolute(iso: str, text: str) -> float | LocalTime:
-    """The moment of a date in ISO 8601. UsageError if there is no such day; its message has the typed text."""
+    """Parse the ISO 8601 form `iso` of a typed date.
+
+    Raises UsageError, with the typed `text`, if the date does not exist.
+    """
     try:
         moment = datetime.fromisoformat(two_digits(iso))
     except ValueError:
@@ -297,7 +311,10 @@ def _absolute(iso: str, text: str) -> float | LocalTime:
 
 
 def _corrected(text: str, *, orders: bool = False, today: date | None = None) -> str | None:
-    """The hint for a text that is not a date; with `orders`, only corrections of the order of day, month and year."""
+    """Return the hint for a text that is not a date.
+
+    With `orders`, only the order of day, month and year is corrected.
+    """
     from svcctl.dates.corrections import CORRECTIONS, ORDERS, correction
 
     return correction(text, ORDERS if orders else CORRECTIONS, is_date, today or datetime.now(UTC).date())
@@ -324,8 +341,8 @@ def _outside(text: str) -> UsageError:
 
 
 def is_date(text: str) -> bool:
-    """Whether a text that a person typed is a date."""
-    # not parse_moment: its hint calls this function
+    """Return whether a text that a person typed is a date."""
+    # This does not call parse_moment, because parse_moment's hint calls this function.
     try:
         return _parsed(text) is not None
     except UsageError:

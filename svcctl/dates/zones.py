@@ -13,13 +13,14 @@ from svcctl.dates.lengths import UNITS
 from svcctl.errors import UsageError
 
 _ZONE = re.compile(r"GMT(?:([+-])(\d{1,2})(?:(?::|(?<=\d\d))([0-5]\d))?)?", re.ASCII)
-"""A pattern for the interface's zones. Only after two digits of hours may the colon be omitted: GMT+0530."""
+"""A pattern for the interface's zones. The colon may be omitted only if the hours have two digits: GMT+0530."""
 
 
 def parse_zone(text: str) -> timezone:
-    """`GMT`, `GMT+<n>` or `GMT-<n>` as a fixed offset, with east positive: GMT+2 is UTC+02:00. UsageError otherwise.
+    """Convert `GMT`, `GMT+<n>` or `GMT-<n>` to a fixed offset. East of Greenwich is positive: GMT+2 is UTC+02:00.
 
-    Hours may have minutes: GMT+5:30, GMT+05:30, GMT+0530.
+    Minutes may follow the hours: GMT+5:30, GMT+05:30, GMT+0530. Raises UsageError for any other text, and for an offset
+    of more than 14 hours.
     """
     match = _ZONE.fullmatch(text)
     if match is None:
@@ -36,29 +37,32 @@ def parse_zone(text: str) -> timezone:
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """A time zone: its name, as a user or a file spells it, and its clocks. Zones with the same name are equal."""
+    """A time zone: the name that a user or a file gives it, and its clocks (a tzinfo).
+
+    Zones with the same name are equal.
+    """
 
     name: str
     clocks: tzinfo = field(compare=False)
     source: str = field(default="", compare=False)
-    """The profile or variable that sets the zone; empty if the command names it."""
+    """The profile or variable that sets the zone; empty if the command names the zone."""
 
     @property
     def is_fixed(self) -> bool:
-        """Whether the zone has the same offset all year."""
+        """Whether the offset of the zone never changes."""
         return isinstance(self.clocks, timezone)
 
     @property
     def shared_name(self) -> str:
-        """The zone's name for other programs: GMT+02:00 or Europe/Berlin. UsageError for `local`."""
+        """The zone's name for other programs: GMT+02:00 or Europe/Berlin. Raises UsageError for `local`."""
         if isinstance(self.clocks, LocalZone):
             raise UsageError("the time zone 'local' has no name", hint="name it, such as --time-zone Europe/Berlin")
         return f"GMT{EPOCH.astimezone(self.clocks).isoformat()[19:]}" if self.is_fixed else str(self.clocks)
 
     def offset_name(self, at: float) -> str:
-        """The interface's name for the zone's offset at a moment, in epoch seconds.
+        """Return the interface's name for the offset of the zone at a moment, given in epoch seconds.
 
-        The interface's own zones keep their name.
+        A zone whose name begins with GMT, as the interface spells it, keeps its name.
         """
         if self.name.startswith("GMT"):
             return self.name
@@ -68,16 +72,22 @@ class Zone:
         return "GMT" + (f"{sign}{hours}" if offset else "") + (f":{minutes:02}" if minutes else "")
 
     def fixed(self, at: float) -> Zone:
-        """A zone that has this zone's offset at a moment, in epoch seconds, all year."""
+        """Return a zone with a fixed offset: the offset of this zone at a moment, given in epoch seconds."""
         return self if self.is_fixed else _fixed(self.offset_name(at))
 
     def change_note(self, when: str, offset: str, advice: bool) -> str:
-        """A note on dates that all have one offset although the clocks change; `offset` says which."""
+        """Return a note that all dates have one offset although the clocks change.
+
+        `offset` is a sentence on that offset.
+        """
         iso = "; --date-format iso writes the offset with each" if advice else ""
         return f"the clocks of {self.name} change {when}: {offset}{iso}"
 
     def spans(self, start: int, end: int) -> list[tuple[int, int]]:
-        """A range in epoch seconds, split at the clock changes of the zone: the start and end of each part."""
+        """Split a range in epoch seconds at the clock changes of the zone.
+
+        Returns the start and the end of each part.
+        """
         edges = [start]
         same, offset = start, self.offset_name(start)
         for moment in (*range(start + _SEARCH_SECONDS, end, _SEARCH_SECONDS), end - 1):
@@ -94,22 +104,22 @@ class Zone:
 
 @lru_cache(64)
 def _fixed(name: str) -> Zone:
-    """The zone with a fixed offset, by the interface's name for it, such as GMT+2."""
+    """Return a zone with a fixed offset. `name` is the interface's name for the offset, such as GMT+2."""
     return Zone(name, parse_zone(name))
 
 
 _SEARCH_SECONDS = 3 * UNITS["d"]
-"""The interval of the search for clock changes; the shortest known offset lasted 7 days, in Brazil in 2000."""
+"""The search for clock changes looks at the offset every 3 days. The shortest offset lasted 7 days (Brazil, 2000)."""
 
 GMT = Zone("GMT", UTC)
-"""The default zone of dates."""
+"""The zone of dates if no zone is given."""
 
 
 def named_zone(text: str) -> Zone:
-    """The zone for a text: the interface's GMT+2, `UTC`, an offset such as +2, a name, or `local`.
+    """Return the zone that a text names: GMT+2 as in the interface, UTC, an offset such as +2, a name, or `local`.
 
-    A name is that of the IANA database, such as Europe/Berlin. Zones with a name and `local` may change their offset.
-    UsageError for any other text.
+    A name is one from the IANA database, such as Europe/Berlin; `local` is the zone of this computer. The offset of
+    these zones may change. Raises UsageError for any other text.
     """
     if text.casefold() == "local":
         return Zone(text, LocalZone())
@@ -125,12 +135,12 @@ def named_zone(text: str) -> Zone:
 
 
 class LocalZone(tzinfo):
-    """The zone of this computer, with the clock changes of the computer."""
+    """The time zone that is set on this computer, with its clock changes."""
 
     def utcoffset(self, moment: datetime | None) -> timedelta | None:
         if moment is None:
             return None
-        # astimezone would take the wrong offset for a time that the clocks skip.
+        # For a time that the clocks skip, astimezone would give the wrong offset.
         clock_time = moment.replace(tzinfo=None, microsecond=0)
         return clock_time - datetime.fromtimestamp(clock_time.timestamp(), UTC).replace(tzinfo=None)
 

@@ -1,4 +1,4 @@
-"""Storage: places that hold named objects, behind one protocol.
+"""Storage: places that hold named objects. One protocol has the methods of all places.
 
     local.py    files under a directory
     s3.py       objects in a bucket of S3, or of a service with the same interface
@@ -12,8 +12,8 @@ An object appears under its name only when it is complete:
             sink.write(chunk)
         sink.complete()
 
-A writer that abandons the object, fails or is killed leaves the name as it was before. A killed writer may leave a part
-file or an unfinished upload, which is hidden and does not block the next writer.
+If a writer abandons the object, fails or is killed, nothing changes under the name. A killed writer may leave a part
+file or an unfinished upload. Both are hidden, and neither blocks the next writer.
 
 A name is a path with `/` between its folders: `2024/01/31.csv`. Folders are created as needed. Sizes are in bytes.
 
@@ -25,8 +25,8 @@ Errors, with the object's address (`address`) in the message:
     Unavailable        the storage does not answer, or fails. The same request may succeed later.
     IncompleteResult   a local file cannot be written completely, for example because the disk is full.
 
-An unreachable storage is reported within about ten seconds. Several threads may use a storage at the same time. A sink,
-and an iterator that reads, may be used by one thread at a time.
+If a storage cannot be reached, the error is raised within about ten seconds. Several threads may use a storage at the
+same time. Only one thread at a time may use a sink, or an iterator returned by `read`.
 """
 
 from __future__ import annotations
@@ -40,30 +40,33 @@ from typing import Protocol, Self
 from svcctl.errors import Unavailable, UsageError
 
 ACCESS_DENIED = "access-denied"
-"""The reason of a UsageError when the storage refuses the credentials, or they are not enough."""
+"""The `reason` of the UsageError if the storage refuses the credentials, or if their permissions are not enough."""
 
 
 class Sink(Protocol):
-    """An object being written. Leaving its `with` block abandons the object, unless it is complete."""
+    """An object that is being written. Leaving its `with` block abandons the object, unless the object is complete."""
 
     @abstractmethod
     def write(self, data: bytes | memoryview, /) -> None:
-        """Append bytes. The buffer may be reused afterwards. Memory is bounded, whatever the size of the object.
+        """Append bytes. The caller may reuse the buffer afterwards. The use of memory does not grow with the object.
 
-        An error may belong to an earlier write; the object cannot be completed then.
+        An error may come from an earlier write. After an error, the object cannot be completed.
         """
 
     @abstractmethod
     def complete(self) -> None:
-        """Make the whole object appear under its name, on durable storage. Only `abandon` may be called afterwards.
+        """Make the whole object appear under its name, on durable storage. Afterwards, only `abandon` may be called.
 
-        UsageError if the name was taken in the meantime, without `overwrite`. After Unavailable, the object either
-        exists as a whole or not at all.
+        Without `overwrite`, raises UsageError if the name was taken in the meantime. If Unavailable is raised, the
+        object exists either completely or not at all.
         """
 
     @abstractmethod
     def abandon(self) -> None:
-        """Give up the object and remove its bytes. Raises nothing; does nothing after `complete` or `abandon`."""
+        """Give up the object and remove its bytes. Never raises an error.
+
+        Does nothing after `complete` or `abandon`.
+        """
 
     def __enter__(self) -> Self:
         return self
@@ -75,14 +78,17 @@ class Sink(Protocol):
 
 
 class GrowingObject(Sink, Protocol):
-    """An object being written whose bytes survive its writer, whether that abandons the object, fails or is killed.
+    """An object that is being written, and whose bytes stay even if the writer abandons it, fails or is killed.
 
-    Only `complete` makes the bytes durable. If the machine fails before, some may be lost, so check them by their hash.
+    Only `complete` makes the bytes durable. If the machine fails before that, bytes may be lost, so check their hash.
     """
 
     @abstractmethod
     def read(self, start: int, size: int) -> Iterator[bytes]:
-        """`size` bytes from `start`, or fewer at the end of the object, in pieces."""
+        """Yield `size` bytes from the position `start`, in pieces.
+
+        Near the end of the object, there may be fewer bytes.
+        """
 
     @abstractmethod
     def truncate(self, size: int) -> None:
@@ -90,47 +96,57 @@ class GrowingObject(Sink, Protocol):
 
 
 class Storage(Protocol):
-    """A place that holds named objects. The constructor does not connect to it."""
+    """A place that holds named objects. The constructor does not connect to the place."""
 
     @abstractmethod
     def create(self, name: str, *, overwrite: bool, part_of: str | None = None) -> Sink:
-        """Begin to write an object. UsageError if it exists, unless `overwrite`.
+        """Begin to write an object. Without `overwrite`, raises UsageError if the object exists.
 
         With `overwrite`, an existing object stays until `complete`. In a file system, the new object gets the owner,
-        group and permissions of the old one, as far as the process may set them; what it cannot set never gives access
-        to others. A part of another object, named by `part_of`, takes these from that object instead, if it exists. A
-        failing machine may damage a part: local parts are not fsynced.
+        group and permissions of the old one, as far as the process may set them. If the process cannot set all of them,
+        nobody else gets access because of that. `part_of` names another object, of which this object is a part. If that
+        object exists, the part gets the owner, group and permissions of that object. If the machine fails, a part may
+        be damaged, because local parts are not fsynced.
 
-        Two writers of one name never mix their bytes. Without `overwrite`, only one of two writers that complete at the
-        same moment succeeds. On S3, this is guaranteed only for small objects, and only if the service supports
-        conditional requests. Otherwise the name is checked just before the object is completed, so the last of two
-        writers wins.
+        The bytes of two writers of the same name are never mixed. Without `overwrite`, if two writers complete at the
+        same moment, only one succeeds. On S3, this is guaranteed only for small objects, and only if the service
+        supports conditional requests. Otherwise the name is checked just before the object is completed, so the later
+        of two writers may overwrite the object of the other.
         """
 
     def complete_all(self, sinks: Sequence[Sink]) -> None:
-        """Complete objects of this storage. When it returns, all of them are whole under their names, on durable
-        storage; after an error, each of them is there whole or not at all. It may cost less than one `complete` each.
+        """Complete several objects of this storage, which may cost less than one `complete` for each object.
+
+        Afterwards, all objects are complete under their names, on durable storage. After an error, each object exists
+        either completely or not at all.
         """
         for sink in sinks:
             sink.complete()
 
     def grow(self, name: str, part: str, *, overwrite: bool) -> GrowingObject | None:
-        """Begin or resume an object whose bytes are kept in `part`, a name that `names` never lists.
+        """Begin or resume an object whose bytes are kept under the name `part`.
 
-        None if objects of this storage cannot grow; only local files can.
+        The method `names` never lists that name. Returns None if objects of this storage cannot grow. Only local files
+        can grow.
         """
         return None
 
     @abstractmethod
     def size(self, name: str) -> int | None:
-        """The size of an object in bytes; None if it does not exist."""
+        """Return the size of an object in bytes; None if the object does not exist."""
 
     @abstractmethod
     def read(self, name: str) -> Iterator[bytes]:
-        """The content of an object, in pieces of at most a few MiB. UsageError if it does not exist."""
+        """Yield the content of an object, in pieces of at most a few MiB.
+
+        Raises UsageError if the object does not exist.
+        """
 
     def sha256(self, name: str, read: Callable[[int], None] | None = None) -> str:
-        """The SHA-256 hash of an object's content, in hexadecimal. `read` is called with the bytes of each piece."""
+        """Return the SHA-256 hash of an object's content, in hexadecimal.
+
+        `read` is called with the size of each piece.
+        """
         digest = hashlib.sha256()
         for piece in self.read(name):
             digest.update(piece)
@@ -140,17 +156,17 @@ class Storage(Protocol):
 
     @abstractmethod
     def sizes(self, folder: str = "") -> Iterator[tuple[str, int]]:
-        """The names and sizes of the complete objects in a folder and its subfolders, in no particular order.
+        """Yield the name and the size of each complete object in a folder and its subfolders, in no particular order.
 
         Yields nothing if the folder does not exist.
         """
 
     def names(self, folder: str = "") -> Iterator[str]:
-        """The names of the complete objects in a folder and its subfolders, in no particular order."""
+        """Return the names of the complete objects in a folder and its subfolders, in no particular order."""
         return (name for name, _ in self.sizes(folder))
 
     def beginning(self, prefix: str) -> Iterator[str]:
-        """The names of the complete objects that begin with `prefix`, without those in subfolders."""
+        """Return the names of the complete objects that begin with `prefix`. Objects in subfolders are left out."""
         folder = prefix.rpartition("/")[0]
         return (name for name in self.names(folder) if name.startswith(prefix) and "/" not in name[len(prefix) :])
 
@@ -160,41 +176,45 @@ class Storage(Protocol):
 
     @abstractmethod
     def folders(self, folder: str = "") -> Iterator[str]:
-        """The names, without paths, of the folders directly in a folder; none if it does not exist."""
+        """Return the names of the folders directly in a folder, without paths. A missing folder gives no names."""
 
     @abstractmethod
     def put_new(self, name: str, data: bytes) -> bool:
-        """Store a small object as a whole, unless its name is taken; returns whether it was stored.
+        """Store a small object in one step, unless its name is taken. Returns whether the object was stored.
 
         If several writers do this at the same moment, on any machines, only one gets True. On S3, this depends on the
-        service, which may ignore the condition. After Unavailable, the object either exists as a whole or not at all.
+        service, which may ignore the condition. If Unavailable is raised, the object exists either completely or not at
+        all.
         """
 
     def remove_folder(self, name: str) -> None:
-        """Remove an empty folder, if this storage has folders. Raises nothing."""
+        """Remove an empty folder, if this storage has folders. Never raises an error."""
         return
 
     def remove_made_folders(self) -> None:
-        """Remove the empty folders that were created for objects. Raises nothing."""
+        """Remove the empty folders that were created for objects. Never raises an error."""
         return
 
     def remove_unfinished(self, folder: str) -> None:
-        """Remove the parts that killed writers left directly in a folder, if this storage shows them."""
+        """Remove the part files that killed writers left directly in a folder. Only local files need this."""
         return
 
     @abstractmethod
     def address(self, name: str) -> str:
-        """The address of an object for people: `out/a.csv`, `s3://bucket/a.csv` or `hdfs://host/a.csv`."""
+        """Return an object's address, as messages show it: `out/a.csv`, `s3://bucket/a.csv` or `hdfs://host/a.csv`."""
 
 
 def exists(address: str, held: object = None) -> UsageError:
-    """The error of every storage for a name that is taken; `held` says what the file holds, if known."""
+    """Return the error that every storage raises for a name that is taken.
+
+    `held` is the content of the file, if known.
+    """
     what = "" if held is None else f" and holds {held}"
     return UsageError(f"{address} already exists{what}", hint="move it away, or overwrite it with --force")
 
 
 class AddressedFailure(Unavailable):
-    """A failed operation on an object: the `address` of the object, and the `cause` in words."""
+    """A failed operation on an object. `address` is the address of the object, and `cause` is the cause in words."""
 
     def __init__(self, address: str, cause: str, *, hint: str | None = None) -> None:
         super().__init__(f"{address}: {cause}", hint=hint)
@@ -207,5 +227,5 @@ class Absent(UsageError):
 
 
 def absent(address: str) -> Absent:
-    """The error of every storage for reading an object that does not exist."""
+    """Return the error that every storage raises if an object that is read does not exist."""
     return Absent(f"{address} does not exist")

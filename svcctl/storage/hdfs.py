@@ -1,11 +1,13 @@
 """Files in a Hadoop file system, over its native protocol.
 
-While the file `/logs/web.csv` is being written, it is named `/logs/.web.csv.part`, which readers of a folder ignore;
-then it is renamed. If a killed writer leaves a part, the next writer of the same file overwrites it. The new file gets
-the owner, group and permissions of the file it replaces; only a superuser can set them all.
+While the file `/logs/web.csv` is being written, it has the name `/logs/.web.csv.part`. Programs that read a folder
+ignore such names. When the file is complete, it is renamed. If a killed writer leaves a part, the next writer of the
+same file overwrites that part. A new file gets the owner, group and permissions of the file that it replaces, as far as
+the user may set them; only a superuser may set all of them.
 
 The user is HADOOP_USER_NAME, or the user of the process. For a cluster with several NameNodes, the library reads
-settings from HADOOP_CONF_DIR. It then waits without limit for a NameNode that accepts a connection and never answers.
+settings from HADOOP_CONF_DIR. For such a cluster, the library waits without limit if a NameNode accepts a connection
+and never answers.
 """
 
 from __future__ import annotations
@@ -30,14 +32,14 @@ from svcctl.words import mask_urls
 
 PIECE_BYTES = 1 << 20
 FAILOVER_SETTINGS = {"dfs.client.failover.max.attempts": "2"}
-"""Settings of the library that limit its attempts to connect; by default it tries for three minutes."""
+"""Settings that limit the library's attempts to connect. By default, the library tries for three minutes."""
 
 
 class Hdfs(Storage):
-    """The file system at a URL, `hdfs://host:port`; names are paths from its root.
+    """The file system at a URL, `hdfs://host:port`. The names of objects are paths from the root of the file system.
 
-    `replication` is the number of copies of each block, by default the cluster's. If `address` is given, connections
-    use it instead of the host's name.
+    `replication` is the number of copies of each block; by default, the cluster decides. `address` is the IP address to
+    connect to; by default, the name of the host is looked up.
     """
 
     def __init__(self, url: str, *, replication: int | None = None, address: str | None = None) -> None:
@@ -50,7 +52,7 @@ class Hdfs(Storage):
         try:
             self._client = Client(connected, dict(FAILOVER_SETTINGS))
             self._probe = Probe(connected) if port else None
-        except RuntimeError as error:  # no port, and the configuration has no cluster of this name
+        except RuntimeError as error:  # the URL has no port, and the configuration has no cluster of this name
             raise UsageError(f"cannot use {self._url}: {_reason(error)}", hint="write hdfs://host:port") from None
         self._replication = replication
 
@@ -73,7 +75,7 @@ class Hdfs(Storage):
         return WriteOptions(overwrite=True, replication=self._replication, create_parent=True, permission=permission)
 
     def _hand_on(self, old: FileStatus, part: str) -> None:
-        """Give a part the owner, group and permissions of another file, as far as this user may set them."""
+        """Give a part the owner, group and permissions of the file `old`, as far as this user may set them."""
         for owner, group in ((old.owner, None), (None, old.group)):
             now = self._client.get_file_info(part)
             if owner not in (None, now.owner) or group not in (None, now.group):
@@ -110,7 +112,7 @@ class Hdfs(Storage):
         return (name for file in files if (name := file.path.removeprefix("/")).startswith(prefix))
 
     def _listed(self, folder: str, *, recursive: bool) -> Iterator[FileStatus]:
-        """The complete files in a folder; with `recursive`, also those in its subfolders."""
+        """Yield the complete files in a folder. With `recursive`, also yields the files in its subfolders."""
         with self._explained(folder), suppress(FileNotFoundError):
             for entry in self._client.list_status(_path(folder.rstrip("/")), recursive=recursive):
                 if not entry.isdir and not _is_part(entry.path):
@@ -152,10 +154,10 @@ class Hdfs(Storage):
 
     @contextmanager
     def _explained(self, name: str, *, probed: bool = True) -> Iterator[None]:
-        """Turn errors of the HDFS library into svcctl's, except FileNotFoundError.
+        """Turn the errors of the HDFS library into errors of svcctl, except FileNotFoundError.
 
-        If `probed`, the block begins after the NameNode has answered a probe. Writes are not probed: they go to the
-        DataNodes, and a probe would halve their speed.
+        If `probed`, the block begins only after the NameNode has answered a probe. There is no probe before a write,
+        because a write goes to the DataNodes, and a probe would halve the speed of writing.
         """
         address = self.address(name)
         try:
@@ -172,7 +174,7 @@ class Hdfs(Storage):
             raise failure(address, error) from None
 
     def _check(self, address: str) -> None:
-        """Unavailable if nothing answers at the NameNode's address."""
+        """Raise Unavailable if nothing answers at the NameNode's address."""
         assert self._probe is not None
         try:
             self._probe.check()
@@ -188,7 +190,7 @@ class Hdfs(Storage):
 
 
 class _File(Sink):
-    """A file being written, under the name of its part."""
+    """A file that is being written, under the name of its part."""
 
     def __init__(
         self,
@@ -239,9 +241,9 @@ def _is_part(path: str) -> bool:
 
 
 def failure(address: str, error: Exception) -> UsageError | AddressedFailure:
-    """The svcctl error for an error of the HDFS library.
+    """Return the svcctl error for an error of the HDFS library.
 
-    The library's errors have no fields, so only their text shows that a name is invalid.
+    The errors of the library have no fields, so an invalid name is recognised by the text of the error.
     """
     if re.search("InvalidPathException|InvalidArgument", str(error)):
         return UsageError(f"{address}: {_reason(error)}", hint=_answer(error))
@@ -249,14 +251,14 @@ def failure(address: str, error: Exception) -> UsageError | AddressedFailure:
 
 
 _VARIANT = re.compile(r'(\w+)\((?:"([\w.$]*)", )?"(.*?)(?:\\n|"\)|$)', re.DOTALL)
-"""The parts of an error's text: the library's kind of error, the Java class of a refusal, and the message."""
+"""A pattern for the text of an error: the library's kind of error, the Java class of a refusal, and the message."""
 
 
 def _reason(error: Exception) -> str:
-    """The first line of an error of the library.
+    """Return the reason for an error of the library: the first line of its message.
 
-    If the NameNode refused, only the class of its error is shown, never the text, because a job may name any server as
-    its NameNode.
+    If the NameNode refused the request, the reason has only the class of the NameNode's error. It never has the
+    NameNode's text, because a job may name any server as its NameNode.
     """
     variant = _VARIANT.match(str(error))
     if variant is not None and "RPC" in variant[1]:
@@ -266,7 +268,7 @@ def _reason(error: Exception) -> str:
 
 
 def _answer(error: Exception) -> str | None:
-    """A hint with the NameNode's message, without its Java stack trace."""
+    """Return a hint that quotes the message of the NameNode, without the Java stack trace."""
     variant = _VARIANT.match(str(error))
     text = _line(variant[3] if variant else str(error) if isinstance(error, PermissionError) else "")
     return f"the NameNode says: {text}" if text else None

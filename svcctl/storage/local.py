@@ -19,13 +19,14 @@ from svcctl.storage import GrowingObject, Sink, Storage, absent, exists
 PIECE_BYTES = 1 << 20
 
 _NO_FILE_ERRNOS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-"""The errors at a path that names nothing."""
+"""The error numbers for a path at which no file exists."""
 
 
 class LocalStorage(Storage):
-    """Files under `directory`. With an empty `directory`, names are paths, relative or absolute.
+    """Files under `directory`. If `directory` is empty, the name of an object is a path, relative or absolute.
 
-    With `take`, an object that another process is writing is taken over; the other process cannot complete it.
+    With `take`, an object that another process is writing is taken over, and the other process can no longer complete
+    it.
     """
 
     def __init__(self, directory: Path = Path(), *, take: bool = False) -> None:
@@ -33,7 +34,10 @@ class LocalStorage(Storage):
         self._take = take
         self._made: set[Path] = set()
         self._there: set[str] = set()
-        """The folders whose names were on the disk when an object was begun in them."""
+        """The folders that are known to exist.
+
+        The name of each was synced to the disk before an object was begun in it.
+        """
         self._making = threading.Lock()
 
     def create(self, name: str, *, overwrite: bool, part_of: str | None = None) -> Sink:
@@ -46,7 +50,7 @@ class LocalStorage(Storage):
                 self._there.add(folder)
             try:
                 part = PartFile(path, take=self._take, like=like)
-            except FileNotFoundError:  # another run removed the empty folder at that moment
+            except FileNotFoundError:  # another run removed the empty folder in this moment
                 self._make(path.parent)
                 part = PartFile(path, take=self._take, like=like)
             return _File(part, overwrite=overwrite, durable=part_of is None)
@@ -103,7 +107,7 @@ class LocalStorage(Storage):
 
     def put_new(self, name: str, data: bytes) -> bool:
         path = self._directory / name
-        # Each writer has its own part: another writer may be on another machine, whose locks are not seen here.
+        # Each writer has its own part: another writer may be on another machine, whose locks are not visible here.
         part = path.with_name(derived_name(f"{path.name}.{uuid.uuid4().hex}", prefix=".", suffix=PART_SUFFIX))
         with _explained(path, "write"):
             self._make(path.parent)
@@ -127,7 +131,10 @@ class LocalStorage(Storage):
                 folder.rmdir()
 
     def _make(self, folder: Path) -> None:
-        """Make a folder unless it is there. Its name is on the disk then: no failing machine loses its files."""
+        """Make a folder unless it exists.
+
+        Syncs its name to the disk, so that a failing machine does not lose its files.
+        """
         with self._making:
             if not folder.is_dir():
                 missing = [path for path in (folder, *folder.parents) if not path.exists()]
@@ -146,7 +153,7 @@ class LocalStorage(Storage):
 
 
 class _File(Sink):
-    """A file being written."""
+    """A file that is being written."""
 
     def __init__(self, part: PartFile, *, overwrite: bool, durable: bool = True) -> None:
         self._part = part
@@ -158,7 +165,7 @@ class _File(Sink):
             self._part.write(data)
 
     def complete(self, *, syncs_name: bool = True) -> None:
-        """As `Sink.complete`; without `syncs_name` the caller syncs the `directory`."""
+        """Do what `Sink.complete` does. Without `syncs_name`, the caller must sync the `directory`."""
         with self._whole():
             if self._durable:
                 check(self._part.path.suffix, self._part.read())
@@ -189,7 +196,7 @@ class _File(Sink):
 
 
 class _Growing(_File, GrowingObject):
-    """A file being written whose bytes stay at their path until they are complete and renamed."""
+    """A file that is being written, and whose bytes stay at the path of its part until the file is complete."""
 
     def read(self, start: int, size: int) -> Iterator[bytes]:
         with self._whole():
@@ -209,7 +216,7 @@ def _refuse_taken(path: Path, *, overwrite: bool) -> None:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """The status of a file, at the end of links; None where nothing is and nothing can be."""
+    """Return the status of the file to which a path leads; None if no file exists there."""
     try:
         return path.stat()
     except OSError as error:

@@ -1,18 +1,18 @@
 """Objects in a bucket of S3, or of a service with the same interface.
 
-A small object is stored by one request. A larger object is uploaded in parts, by its own thread, while it is written.
-The library aborts an upload only if its source of bytes raises, so the source is a generator that waits for the bytes
-of `write`. If a writer is killed, the parts of its upload stay hidden until a rule of the bucket removes them
-(AbortIncompleteMultipartUpload).
+A small object is stored by one request. A larger object is uploaded in parts, by a thread of its own, while it is
+written. The library aborts an upload only if the source of the bytes raises an error. So the source is a generator,
+which waits for the bytes of `write`. If a writer is killed, the parts of its upload stay hidden until a rule of the
+bucket (AbortIncompleteMultipartUpload) removes them.
 
-`from_environment` reads the credentials from the variables of other S3 clients:
+`from_environment` reads the credentials from the same environment variables as other S3 clients:
 
     AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY   required
     AWS_SESSION_TOKEN                          for temporary keys
     AWS_REGION, or AWS_DEFAULT_REGION          by default us-east-1
     AWS_ENDPOINT_URL_S3, or AWS_ENDPOINT_URL   URL of another S3 service
 
-There are no options for them, because every user of a machine can see the arguments of a process.
+There are no options for credentials, because every user of a machine can see the arguments of a process.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig, S3Credential
 
 UPLOAD_BYTES = 8 << 20
-"""The size of a part of an upload. S3 accepts 10000 parts, so an object has at most 83 GB."""
+"""The size of a part of an upload, in bytes. S3 accepts at most 10000 parts, so an object has at most 83 GB."""
 PIECE_BYTES = 1 << 20
-"""The bytes handed to the uploading thread at a time."""
+"""The number of bytes that are collected before they are handed to the uploading thread."""
 DEFAULT_REGION = "us-east-1"
 CLIENT: ClientConfig = {"allow_http": True, "connect_timeout": "5s", "timeout": "60s"}
 RETRY: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
-"""The number and the duration of the library's retries of one request."""
+"""The limits of the library's retries of one request: their number, and their total duration."""
 _CAUSE = re.compile(r'\b(?:message|error): "([^"]+)"')
 _OPERATION = re.compile(r"Error performing ([A-Z]+) ")
 _STATUS = re.compile(r"Server returned non-2xx status code: (\d{3})\b")
@@ -64,17 +64,17 @@ _REASONS = {
     "Got invalid": "got an answer that is not from S3",
     "ETag Header missing": "got an answer that is not from S3",
 }
-"""Reasons for errors without a status, by a mark in the library's text."""
+"""The reasons for errors that have no HTTP status, by a text that the library's message contains."""
 CODES = (
     *("SignatureDoesNotMatch", "InvalidAccessKeyId", "RequestTimeTooSkewed", "ExpiredToken", "InvalidToken"),
     *("AccountProblem", "AllAccessDisabled", "NotSignedUp", "AuthorizationHeaderMalformed", "AccessDenied"),
     *("InvalidBucketName", "PermanentRedirect", "EntityTooLarge", "QuotaExceeded", "SlowDown", "ServiceUnavailable"),
 )
-"""Codes of S3 that messages may name; all other text of an answer is left out."""
+"""The error codes of S3 that a message may contain. A message contains no other text of an answer."""
 NO_CONDITIONS = "501"
-"""The status with which some services reject conditional requests; other services ignore the condition."""
+"""The HTTP status with which some services reject conditional requests. Other services ignore the condition."""
 ABANDON_SECONDS = 5.0
-"""The seconds that `abandon` waits for the server to remove the parts."""
+"""The maximum number of seconds that `abandon` waits for the server to remove the parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Keys:
 
 
 def from_environment(bucket: str, environment: Mapping[str, str]) -> S3:
-    """A bucket with the credentials of the environment. UsageError names the missing variables."""
+    """Return a bucket, with credentials from the environment. Raises UsageError, which names the missing variables."""
     if missing := [name for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY") if not environment.get(name)]:
         raise UsageError(
             f"no credentials for s3://{bucket}: {' and '.join(missing)} {plural(len(missing), 'is', 'are')} not set",
@@ -106,23 +106,23 @@ def from_environment(bucket: str, environment: Mapping[str, str]) -> S3:
 
 
 class S3Proxy(Protocol):
-    """A proxy that can report the reason for a failed connection."""
+    """A proxy that knows why the last connection through it failed."""
 
     url: str
 
     def failure(self) -> SvcctlError | None:
-        """The reason why the last connection failed; None if it succeeded."""
+        """Return the reason why the last connection failed; None if the last connection succeeded."""
 
 
 def endpoint_of(region: str) -> str:
-    """The URL of Amazon S3 in a region."""
+    """Return the URL of Amazon S3 in a region."""
     return f"https://s3.{region}.amazonaws.com"
 
 
 class S3(Storage):
-    """A bucket. Without `keys`, requests are not signed. `endpoint` is the URL of another S3 service.
+    """A bucket. Without `keys`, requests are not signed. `endpoint` is the URL of an S3 service other than Amazon's.
 
-    All connections go through `proxy` if it is given, otherwise through the proxies of the environment.
+    All connections go through `proxy`. Without `proxy`, they go through the proxies that the environment names.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class S3(Storage):
         self._endpoint = endpoint or endpoint_of(region)
         self._proxy = proxy
         # Keys and endpoint are always passed. Otherwise the library would read them from the environment, and a job
-        # would write with the credentials of the machine that the service runs on.
+        # would write with the credentials of the machine on which the service runs.
         self._store = S3Store(
             bucket,
             region=region,
@@ -223,7 +223,7 @@ class S3(Storage):
         return f"s3://{self._bucket}/{name}"
 
     def put(self, name: str, data: bytes | bytearray | Iterator[bytearray]) -> None:
-        """Store an object. An iterator is uploaded in parts; if it raises, the upload is aborted."""
+        """Store an object. An iterator is uploaded in parts. If the iterator raises an error, the upload is aborted."""
         parts = isinstance(data, Iterator)
         try:
             with self.translated(name):
@@ -235,13 +235,13 @@ class S3(Storage):
         return UsageError(f"bucket '{self._bucket}' does not exist")
 
     def refuse_taken(self, name: str) -> None:
-        """UsageError if there is an object of this name."""
+        """Raise UsageError if an object with this name exists."""
         if self.size(name) is not None:
             raise exists(self.address(name))
 
     @contextmanager
     def translated(self, name: str) -> Iterator[None]:
-        """Turn the library's errors into svcctl's, except FileNotFoundError and AlreadyExistsError.
+        """Turn the errors of the S3 library into errors of svcctl, except FileNotFoundError and AlreadyExistsError.
 
         FileNotFoundError means that the object or the bucket does not exist.
         """
@@ -255,10 +255,10 @@ class S3(Storage):
             raise self._failure(name, error) from None
 
     def _failure(self, name: str, error: Exception) -> SvcctlError:
-        """The svcctl error for an error of the S3 library.
+        """Return the svcctl error for an error of the S3 library.
 
-        The message contains nothing of the answer except its status and known codes, because the answer may come from
-        any server that a job's endpoint or a redirect names. The hint contains S3's own message.
+        Of the answer, the message contains only the HTTP status and known codes, because the answer may come from any
+        server that a job's endpoint or a redirect names. The hint contains the message of the answer.
         """
         if self._proxy is not None and (failure := self._proxy.failure()) is not None:
             return AddressedFailure(self.address(name), failure.message)
@@ -277,7 +277,7 @@ class S3(Storage):
             said = _SAID.search(text)
             hint = f"the service says: {said[1]}: {said[2]}"[:500] if said else None
             return kind(self.address(name), f"{request} was answered with {status[1]}{code}", hint=hint)
-        # After the first line, the library's text has internal details, and the cause of a failed connection.
+        # The lines after the first have internal details of the library, and the cause of a failed connection.
         if "kind: Connect" in text and (causes := _CAUSE.findall(text)):
             endpoint = mask_urls(self._endpoint)
             return AddressedFailure(
@@ -290,11 +290,11 @@ class S3(Storage):
 
 
 class _NoConditions(AddressedFailure):
-    """A service that does not support conditional requests."""
+    """The error of a service that does not support conditional requests."""
 
 
 class _Object(Sink):
-    """An object being written: held in memory while it is small, then uploaded in parts."""
+    """An object that is being written. It is held in memory while it is small, and then uploaded in parts."""
 
     def __init__(self, bucket: S3, name: str, *, overwrite: bool) -> None:
         self._bucket = bucket
@@ -332,7 +332,7 @@ class _Object(Sink):
 
 
 class _Abandoned(Exception):
-    """Raised by the source of an upload to abort it."""
+    """An exception that the source of an upload raises to abort the upload."""
 
 
 class _Upload:
@@ -343,12 +343,15 @@ class _Upload:
         self._pieces: Queue[bytearray | None] = Queue(maxsize=1)
         self._failure: BaseException | None = None
         self._abandoned = False
-        # A daemon thread, so that a sink that was neither completed nor abandoned does not keep the process alive.
+        # A daemon thread: it does not keep the process alive if a sink was neither completed nor abandoned.
         self._thread = threading.Thread(target=self._run, name="s3 upload", daemon=True)
         self._thread.start()
 
     def send(self, piece: bytearray | None) -> None:
-        """Hand a piece to the uploading thread, waiting until it takes it. Raises the error of a failed upload."""
+        """Hand a piece to the uploading thread, and wait until the thread has room for it.
+
+        Raises the error of a failed upload.
+        """
         if self._failure is None:
             self._pieces.put(piece)
         if self._failure is not None:

@@ -1,4 +1,7 @@
-"""Targets as people write them: the storage and the name of `out/a.csv`, `s3://bucket/a.csv` or `hdfs://host/a.csv`."""
+"""Targets as people write them: `out/a.csv`, `s3://bucket/a.csv` or `hdfs://host/a.csv`.
+
+A target names a storage, and an object in that storage.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,10 @@ def _hdfs(place: str, environment: Mapping[str, str]) -> Storage:
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """A scheme of targets: the function that opens its storage, the word for its place, and the extra that it needs.
+    """A scheme of targets, such as s3. `place` is the word for the part after `://`.
 
-    `open` gets the place and the environment. It imports the storage's module late, because its packages are an extra.
+    `extra` is the extra that must be installed. `open` opens the storage. Its arguments are the place and the
+    environment. `open` imports the module of the storage late, because the packages of that module belong to an extra.
     """
 
     open: Callable[[str, Mapping[str, str]], Storage]
@@ -39,16 +43,16 @@ SCHEMES: Mapping[str, Scheme] = {
     "s3": Scheme(_s3, "bucket", extra="s3"),
     "hdfs": Scheme(_hdfs, "host", extra="hdfs"),
 }
-"""The schemes, by the text before `://` in a target. A target without a scheme is a local path."""
+"""The schemes, by the text before `://` in a target. A target without `://` is a local path."""
 
 
 def open_target(target: str, environment: Mapping[str, str], *, take: bool = False) -> tuple[Storage, str]:
-    """The storage of a target, and the name of the object in it. Connects to nothing.
+    """Return the storage of a target, and the name of the object in that storage. Opens no connection.
 
-    With `take`, a local file that another process is writing is taken over; in other storages that is always so. The
-    name is used literally, so it may be a pattern of names: `s3://bucket/{start:%Y/%m}.csv`. UsageError if the scheme
-    is unknown, the target names no object, or the environment lacks credentials (see s3.py). MissingExtra if the
-    packages are not installed.
+    With `take`, a local file that another process is writing is taken over. In other storages, writers are never kept
+    out. The name is not interpreted, so it may be a pattern for names: `s3://bucket/{start:%Y/%m}.csv`. Raises
+    UsageError if the scheme is unknown, the target names no object, or the environment lacks credentials (see s3.py).
+    Raises MissingExtra if the packages are not installed.
     """
     scheme, separator, rest = target.partition("://")
     if not separator:

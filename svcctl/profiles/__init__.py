@@ -1,6 +1,6 @@
-"""Profiles: the service to connect to, with credentials and defaults.
+"""Profiles. A profile names the service to connect to, and contains credentials and default options.
 
-A setting is looked up in one order: flag, environment, profile, default. Each value remembers its source.
+A setting is looked up in this order: flag, environment, profile, default. Each value remembers its source.
 """
 
 from svcctl.profiles.resolve import Profile, misspelled_variables, resolve

@@ -1,4 +1,4 @@
-"""Clients for profiles: settings become credentials, names and a transport. Commands and the library use them."""
+"""Clients for profiles. Commands and the library make their clients here, from the settings of a profile."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svcctl.profiles.resolve import Profile
 def client_of(
     profile: Profile, *, clock: Callable[[], float] = time.time, observe: Callable[[Event], None] | None = None
 ) -> Client:
-    """A client of the profile's service. ProfileError if a required setting is missing."""
+    """Return a client for the service of a profile. Raises ProfileError if a required setting is missing."""
     return Client(
         profile.base_url,
         _credentials(profile, clock),

@@ -1,7 +1,7 @@
-"""The steps of `profile check`, from the profiles file to the permissions of the credentials, in the order of failures.
+"""The steps of `profile check`, from reading the profiles file to testing the permissions of the credentials.
 
-Each step is a row of STEPS. It returns its finding, or raises an error whose hint says what to do. After a failure, the
-other steps would fail for the same reason, so they are skipped.
+Each step is a row of STEPS. A step returns its finding, or raises an error whose hint says what to do. After a failed
+step, the later steps are skipped, because they would fail for the same reason.
 """
 
 from __future__ import annotations
@@ -46,17 +46,20 @@ from svcctl.profiles.store import ProfileStore
 from svcctl.words import counted
 
 MAX_STEP_SECONDS = 10.0
-"""The most seconds that a step of the diagnosis waits for the network."""
+"""The maximum number of seconds for which a step of the diagnosis waits for the network."""
 RENEW_DAYS = 21
-"""A certificate that expires within this many days should be renewed."""
+"""A certificate that expires within this number of days should be renewed."""
 
 OK, WARNING, NO, FAILED, SKIPPED = "ok", "warning", "no", "failed", "-"
-"""The outcomes of a step of the diagnosis. `no` is a missing permission, which may be intended."""
+"""The outcomes of a step of the diagnosis. `no` means that a permission is missing, which may be intended."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepFinding:
-    """The finding of a step of the diagnosis that did not fail; `next` says what to do about it, if anything."""
+    """The finding of a step of the diagnosis that did not fail.
+
+    `next` says what the user should do; empty for nothing.
+    """
 
     text: str
     next: str = ""
@@ -65,7 +68,7 @@ class StepFinding:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The line of a step in the diagnosis; `error` is set if the step failed."""
+    """The result of a step of the diagnosis, shown as one line. `error` is set if the step failed."""
 
     step: str
     outcome: str
@@ -76,10 +79,10 @@ class Result:
 
 @dataclass
 class TestedProfile:
-    """The profile under test, and the exchanges with its service so far.
+    """The profile that is tested, and the requests and responses that were exchanged with its service so far.
 
-    `resolve` and `connect` fail for a broken profile, so they are called only by the steps that need them. `connect`
-    gets the observer of the exchanges.
+    `resolve` returns the profile, and `connect` returns a client. Both fail for a broken profile, so they are called
+    only by the steps that need them. The argument of `connect` is a function that is called with each exchange.
     """
 
     store: ProfileStore
@@ -109,7 +112,7 @@ class TestedProfile:
 
     @cached_property
     def route(self) -> Route:
-        """The route by which the profile's client reaches the service."""
+        """The route on which the client of the profile reaches the service."""
         profile = self.profile
         urls = (profile.base_url, profile.provisioning_url or profile.base_url)
         return Route(trust(profile.ca_bundle or True, urls), profile.socket, self.environment)
@@ -120,7 +123,7 @@ class TestedProfile:
 
     @property
     def name(self) -> str:
-        """The profile's name in suggested commands."""
+        """The name of the profile in suggested commands."""
         return self.profile.name or "NAME"
 
     @property
@@ -129,12 +132,12 @@ class TestedProfile:
 
     @cached_property
     def answers(self) -> dict[str, SvcctlError | None]:
-        """The error that each kind of operation got from the service; None for an operation that succeeded."""
+        """The error from the service for each operation of PERMISSIONS; None if the operation succeeded."""
         return {name: _error_of(self, ask) for name, ask in PERMISSIONS.items()}
 
 
 def run(subject: TestedProfile) -> Iterator[Result]:
-    """Run the steps of the diagnosis in order, and skip those after the first failure."""
+    """Run the steps of the diagnosis in order. The steps after the first failure are skipped."""
     for name, step in STEPS.items():
         if not _applies(name, subject):
             continue
@@ -151,7 +154,7 @@ def run(subject: TestedProfile) -> Iterator[Result]:
 
 
 def _applies(step: str, subject: TestedProfile) -> bool:
-    """Whether a step applies to the profile. All steps apply to a profile that cannot be read."""
+    """Return whether a step applies to the profile. If the profile cannot be read, all steps apply."""
     try:
         if step == "limits":
             return subject.profile.guard.is_set
@@ -289,7 +292,7 @@ def _tls(subject: TestedProfile) -> StepFinding:
 
 
 def _answer(subject: TestedProfile) -> StepFinding:
-    """Fail if the service does not answer, or refuses all operations for other reasons than permissions."""
+    """Check that the service answers. An error other than a missing permission, for all operations, is raised."""
     errors = list(subject.answers.values())
     heard = [exchange for exchange in subject.exchanges if exchange.status is not None]
     if errors[0] is not None and (not heard or all(isinstance(error, Unavailable) for error in errors)):
@@ -301,7 +304,10 @@ def _answer(subject: TestedProfile) -> StepFinding:
 
 
 def _tls_close(subject: TestedProfile) -> StepFinding:
-    """Check whether the service sends close_notify. Without it, an answer that was cut can look whole."""
+    """Check whether the service sends close_notify.
+
+    Without close_notify, an answer that was cut off can look complete.
+    """
     accepted = subject.profile.accepts_any_close
     try:
         notified = subject.client.sends_close_notify()
@@ -337,7 +343,7 @@ def _clock(subject: TestedProfile) -> StepFinding:
 
 
 def _credentials(subject: TestedProfile) -> StepFinding:
-    """Check the credentials: they are accepted if at least one operation was not refused because of them."""
+    """Check the credentials. They are accepted if at least one operation was not refused because of the credentials."""
     errors = list(subject.answers.values())
     if any(not isinstance(error, CredentialsError | NotFound | Unavailable) or _is_ours(error) for error in errors):
         return StepFinding(f"the {'signature' if subject.profile.method == 'signature' else 'token'} is accepted")
@@ -353,7 +359,7 @@ def _credentials(subject: TestedProfile) -> StepFinding:
 
 
 def advice(subject: TestedProfile, error: SvcctlError) -> str | None:
-    """The advice for an error without a hint; None if there is no advice either."""
+    """Return the advice for an error that has no hint; None if there is no advice for such an error."""
     match error:
         case CredentialsError():
             return CREDENTIAL_HINTS[subject.profile.method].format(subject.name)
@@ -363,7 +369,7 @@ def advice(subject: TestedProfile, error: SvcctlError) -> str | None:
 
 
 def trust_advice(name: str) -> str:
-    """The advice for a profile that does not trust the CA of its service."""
+    """Return the advice for a profile that does not trust the CA of its service."""
     return Advice("trust its CA: ", CommandLine(f"svcctl profile set {name} ca_bundle=FILE"))
 
 
@@ -404,7 +410,7 @@ STEPS: Mapping[str, Callable[[TestedProfile], StepFinding]] = {
 }
 """The steps of the diagnosis, in order."""
 WITH_A_SOCKET = {"socket": True, "name": False, "connection": False, "TLS": False, "TLS close": False}
-"""Steps that depend on a socket: True for steps of profiles with a socket, False for steps of the others."""
+"""The steps that only some profiles have: True for profiles with a socket, False for profiles without a socket."""
 
 CREDENTIAL_HINTS = {
     "signature": "set the key and secret again: 'svcctl profile set {} api_key=… api_secret=-'; "
@@ -415,7 +421,7 @@ CREDENTIAL_HINTS = {
 
 
 def _query(client: Client, now: float) -> None:
-    """Run a query that has no rows. A service that refuses this query has accepted the credentials."""
+    """Run a query without rows. If the service refuses the query itself, it has accepted the credentials."""
     request = QueryRequest(query="from svcctl.check where false", from_=int(now) - 1, to=int(now), limit=1)
     with client.query(request) as answer:
         for _ in answer.raw():
@@ -427,7 +433,7 @@ PERMISSIONS: Mapping[str, Callable[[Client, float], object]] = {
     "queries": _query,
     "domains": lambda client, now: client.domains(),
 }
-"""The read-only operation that tests each permission."""
+"""The permissions that are tested, each with the operation that tests it. The operations change nothing."""
 
 
 def _error_of(subject: TestedProfile, ask: Callable[[Client, float], object]) -> SvcctlError | None:
@@ -439,10 +445,10 @@ def _error_of(subject: TestedProfile, ask: Callable[[Client, float], object]) ->
 
 
 def _surprise(subject: TestedProfile, name: str) -> SvcctlError | None:
-    """The error of an operation, unless a missing permission or an unknown path explains it.
+    """Return the error of an operation; None if a missing permission or an unknown path explains the error.
 
-    A service may refuse the query of the check itself. Such a refusal counts only if another operation is refused with
-    the same message, as happens if the domain of the account is disabled or pending.
+    A service may refuse the query that the check runs. Such a refusal counts as an error only if another operation is
+    refused with the same message. This happens if the domain of the account is disabled or pending.
     """
     error = subject.answers[name]
     if isinstance(error, CredentialsError | Unavailable) or (isinstance(error, NotFound) and not _is_ours(error)):
@@ -454,25 +460,25 @@ def _surprise(subject: TestedProfile, name: str) -> SvcctlError | None:
 
 
 def _is_answered(subject: TestedProfile, name: str) -> bool:
-    """Whether an operation got an answer that a working service gives."""
+    """Return whether an operation got an answer that a working service can give."""
     error = subject.answers[name]
     refused = isinstance(error, ServiceError) and not isinstance(error, CredentialsError | NotFound)
     return error is None or (name == "queries" and refused and _surprise(subject, name) is None)
 
 
 def _is_ours(error: SvcctlError | None) -> bool:
-    """Whether the operation itself was refused, with a specific error code.
+    """Return whether an error is a refusal of the operation itself, with a specific error code.
 
-    A web page, an unknown path and a bare 404 have no such code.
+    The error for a web page, an unknown path or an empty 404 has no such code.
     """
     unspecific = (None, 1, 404)
     return isinstance(error, ServiceError) and not isinstance(error, CredentialsError) and error.code not in unspecific
 
 
 def _ahead(subject: TestedProfile) -> float | None:
-    """The seconds by which this machine's clock is ahead of the service's clock; None if the service sends no date.
+    """Return the seconds by which this machine's clock is ahead of the service's; None if the service sends no date.
 
-    The service sends whole seconds.
+    The result is precise to a second, because the service sends whole seconds.
     """
     for exchange in subject.exchanges:
         for name, value in exchange.answer_headers:
@@ -485,13 +491,13 @@ def _ahead(subject: TestedProfile) -> float | None:
 
 
 def _proxy_unavailable(subject: TestedProfile, error: ProxyFailure) -> Unavailable:
-    """The error of a step of the diagnosis that failed because of a proxy."""
+    """Return the error for a step of the diagnosis that failed because of a proxy."""
     failure = Unavailable(str(error), hint=error.hint(subject.origin.host))
     failure.untrusted = addresses.is_untrusted(error)
     return failure
 
 
 def _part(certificate: Mapping[str, object], whose: str) -> str:
-    """The common name or the organisation of a certificate's subject or issuer."""
+    """Return the common name, or else the organisation, of the subject or issuer of a certificate."""
     names = {key: value for entry in certificate.get(whose) or () for key, value in entry}  # type: ignore[attr-defined]
     return str(names.get("commonName") or names.get("organizationName") or "an unnamed authority")

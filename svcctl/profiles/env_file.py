@@ -1,6 +1,6 @@
-"""Files with lines `NAME=VALUE`. A line is read as a shell would read it, or refused.
+"""Files with lines of the form `NAME=VALUE`. A line is read as a shell would read it; other lines are refused.
 
-Errors never repeat a value, because it may be a secret.
+An error never contains a value, because a value may be a secret.
 """
 
 from __future__ import annotations
@@ -33,13 +33,16 @@ _SPOILT = {
 
 
 def is_env_file(text: str) -> bool:
-    """Whether the first line of a text, not counting comments, is an assignment."""
+    """Return whether the first line of a text is an assignment. Comments and empty lines do not count."""
     _, first = next(_lines(text), (0, ""))
     return _ASSIGNMENT.fullmatch(first) is not None
 
 
 def assignments(text: str, source: str) -> Iterator[tuple[int, str, str]]:
-    """The line, name and value of each assignment. UsageError names a line that a shell would read differently."""
+    """Yield the line number, the name and the value of each assignment.
+
+    Raises UsageError, with the line number, for a line that a shell would read differently.
+    """
     for number, line in _lines(text):
         match = _ASSIGNMENT.fullmatch(line)
         try:
@@ -54,16 +57,17 @@ def assignments(text: str, source: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines and their numbers, without comments and empty lines."""
+    """Yield each line with its number. Comments and empty lines are left out."""
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip() and not line.lstrip().startswith("#"):
             yield number, line.rstrip("\r")
 
 
 def _value(before: str, text_after: str) -> str:
-    """The value of the text after `=`. ValueError with the reason if a shell would read it differently.
+    """Return the value for the text after `=`.
 
-    `before` is the blanks in front of the `=`.
+    Raises ValueError, with the reason, if a shell would read it differently. `before` contains the blanks before the
+    `=`.
     """
     home = _HOME.match(text_after)
     value, position = (os.path.expanduser(home[0]), home.end()) if home else ("", 0)  # noqa: PTH111
@@ -82,5 +86,5 @@ def _value(before: str, text_after: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """The text between double quotes, with its escapes resolved. Only quotes, backslashes, $ and ` can be escaped."""
+    """Resolve the escapes in a text between double quotes. Only double quotes, backslashes, $ and ` can be escaped."""
     return re.sub(r'\\(["\\$`])', r"\1", text)

@@ -1,4 +1,7 @@
-"""Resolved profiles: each setting from flag, environment, profile or default, with its source."""
+"""Resolved profiles.
+
+Each setting has a value from a flag, the environment, the profile or a default, and its source.
+"""
 
 from __future__ import annotations
 
@@ -30,18 +33,18 @@ if TYPE_CHECKING:
 
 
 CREDENTIALS = ("auth", "api_key", "api_secret", "token")
-"""The settings that identify the user to the service."""
+"""The names of the settings that identify the user to the service."""
 FLAG = "flag --{}"
-"""The words for a flag as the source of a value."""
+"""The text that names a flag as the source of a value."""
 ARGUMENT = "argument {}"
-"""The words for an argument of a call as the source of a value."""
+"""The text that names an argument of a function call as the source of a value."""
 
 
 class SettingValue(NamedTuple):
-    """A setting's value and its source in words: `flag`, `environment SVCCTL_FORMAT`, `profile prod`, `default`.
+    """The value of a setting, and its source in words: `environment SVCCTL_FORMAT`, `profile prod`, or `default`.
 
-    A secret in a file or from a command is read only when it is used, so that showing a profile neither runs commands
-    nor prints secrets.
+    A secret from a file or a command is read only when it is used. So showing a profile runs no command and prints no
+    secret.
     """
 
     setting: ProfileSetting
@@ -49,13 +52,16 @@ class SettingValue(NamedTuple):
     source: str
 
     def read(self) -> Any:
-        """The value itself. ProfileError if the file or command of a secret fails, or if its text cannot be used."""
+        """Return the value; a secret is read now.
+
+        Raises ProfileError if reading a secret from its file or command fails, or if its text cannot be used.
+        """
         if not isinstance(self.value, SecretValue | SecretFile | SecretCommand | MadeOnUse):
             return self.value
         return self.setting.sendable(self.value.text, self.source)
 
     def masked(self) -> str | None:
-        """The value for display, with secrets masked; None if it is not set."""
+        """Return the value as text for display, with secrets masked; None if the setting has no value."""
         if self.value is None:
             return None
         if isinstance(self.value, SecretFile | SecretCommand):
@@ -66,9 +72,10 @@ class SettingValue(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The settings of a profile with their sources. `name` is None if the environment alone describes the connection.
+    """The settings of a profile, with their sources.
 
-    A property that a connection needs raises ProfileError if its setting is missing; the hint says how to set it.
+    `name` is None if no profile is used, but only flags or the environment. If a connection needs a setting that is
+    missing, its property raises ProfileError. The hint says how to set it.
     """
 
     name: str | None
@@ -76,11 +83,11 @@ class Profile:
     values: Mapping[str, SettingValue]
     mappings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
-    """The reasons why other profiles of the file cannot be used."""
+    """The reasons why some profiles in the file cannot be used."""
 
     @property
     def method(self) -> str:
-        """The authorization method: the `auth` setting, or else the method that the credentials imply."""
+        """The authorization method: the value of the setting `auth`, or else the method that the credentials imply."""
         if (stated := self._read("auth")) is not None:
             return str(stated)
         only_token = self.values["token"].value is not None and self.values["api_key"].value is None
@@ -116,7 +123,7 @@ class Profile:
 
     @property
     def accepts_any_close(self) -> bool:
-        """Whether an answer counts as whole although TLS ended without close_notify."""
+        """Whether an answer counts as complete even if TLS ended without close_notify."""
         return self._text("tls_close") == ANY_CLOSE
 
     @property
@@ -149,7 +156,7 @@ class Profile:
 
     @property
     def header_names(self) -> Mapping[str, str]:
-        """The header names that differ from the interface's. ProfileError for an invalid name."""
+        """The names of headers that differ from those of the interface. Raises ProfileError for an invalid name."""
         names = self.mappings["headers"]
         for key, name in names.items():
             setting_of(f"headers.{key}").new_value_of(name, f"profile {self.name}")
@@ -161,17 +168,17 @@ class Profile:
 
     @property
     def runs_a_command(self) -> bool:
-        """Whether a secret comes from a command, which may prompt for a password."""
+        """Whether a secret comes from a command. The command may prompt for a password."""
         return any(isinstance(value.value, SecretCommand) for value in self.values.values())
 
     def check_complete(self) -> None:
-        """Read all settings that a connection needs, including secrets. ProfileError if one is missing."""
+        """Read all settings that a connection needs, including secrets. Raises ProfileError if a setting is missing."""
         credentials = ("api_key", "api_secret") if self.method == "signature" else ("token",)
         for name in ("base_url", *credentials):
             self._required(name)
 
     def shown(self) -> list[tuple[str, str | None, str]]:
-        """The name, value and source of each setting of the profile, with secrets masked."""
+        """Return the name, the value and the source of each setting of the profile, with secrets masked."""
         return [
             ("profile", self.name, self.name_source),
             *((value.setting.name, value.masked(), value.source) for value in self.values.values()),
@@ -216,22 +223,24 @@ def resolve(
     local: Callable[[str], Fields],
     spelled: str = FLAG,
 ) -> Profile:
-    """The chosen profile, with all of its settings.
+    """Return the profile to use, with all of its settings.
 
-    `flags` has the options of the command line (`profile`, `timeout`, …; None if not given), or the arguments of a
-    call; `spelled` is the form in which messages show their names. Texts in it are parsed like those of the
-    environment. If it has a `base_url` and no `profile`, the flags alone describe the connection. Credentials in it
-    replace all others. `local` returns the fields of a built-in profile and is called only if one is chosen. A field
-    that is a function is called when it is used.
+    `flags` has the options of the command line, such as `profile` and `timeout`, or the arguments of a function call.
+    An option that was not given is None. Texts in `flags` are parsed like the texts of environment variables. With a
+    `base_url` and no `profile`, the flags alone describe the connection. Credentials in `flags` replace all other
+    credentials. `spelled` is the form in which messages name a flag.
+
+    `local` returns the fields of a built-in profile. It is called only if a built-in profile is chosen. A field may be
+    a function, which is called when the field is used.
     """
     named_by_flag = flags.get("profile") is not None or flags.get("base_url") is not None
     alone = (
         flags.get("base_url") or (environment.get("SVCCTL_BASE_URL") and not environment.get(PROFILE_ENVIRONMENT))
     ) and not flags.get("profile")
     if flags.get("config") is None and (flags.get("profile") or environment.get(PROFILE_ENVIRONMENT)) in BUILT_IN:
-        document = EMPTY  # the local service can be stopped even if the profiles file is broken
+        document = EMPTY  # so the local service can be stopped even if the profiles file is broken
     elif flags.get("config") is None and alone:
-        document = store.before()  # a profiles file that the environment names may be missing
+        document = store.before()  # if the environment names a profiles file, the file may be missing
     else:
         document = store.load()
     name, source = profile_in_use(document, flags, environment, spelled)
@@ -246,7 +255,7 @@ def resolve(
     values = {}
     for setting in PROFILE_SETTINGS.values():
         text = None if setting.environment is None else environment.get(setting.environment) or None
-        # A profile named by a flag is used with its own connection, not with the environment's.
+        # If a flag names a profile, the connection is that of the profile, not that of the environment.
         if (setting.connection and named_by_flag) or (setting.name in CREDENTIALS and replaced):
             text = None
         values[setting.name] = _resolve_one(
@@ -257,7 +266,7 @@ def resolve(
 
 
 def misspelled_variables(environment: Mapping[str, str]) -> Iterator[str]:
-    """A sentence about each environment variable whose name is almost that of one of svcctl's variables."""
+    """Yield a sentence about each environment variable whose name is similar to the name of a variable of svcctl."""
     variables = [
         PROFILE_ENVIRONMENT,
         CONFIG_ENVIRONMENT,
@@ -277,14 +286,17 @@ def misspelled_variables(environment: Mapping[str, str]) -> Iterator[str]:
 
 _PREFIX = "SVCCTL_"
 _PREFIX_CHARS = len(_PREFIX) + 1
-"""The leading characters in which two names of variables must agree to be compared.
+"""The number of leading characters that two names of variables must share to be compared.
 
-They rule out most variables without loading the comparison of names.
+This rules out most variables, so that the module for comparing names is rarely loaded.
 """
 
 
 def _without_credentials(fields: Fields, flags: Mapping[str, Any]) -> Fields:
-    """The fields of a profile without its credentials. The kind of token stays if another token replaces it."""
+    """Return the fields of a profile without its credentials.
+
+    If another token replaces the token, the field `auth` stays.
+    """
     names = {field for name in CREDENTIALS for field in PROFILE_SETTINGS[name].fields}
     if flags.get("token") is not None and fields.get("auth") != "signature":
         names -= {"auth"}
@@ -294,9 +306,9 @@ def _without_credentials(fields: Fields, flags: Mapping[str, Any]) -> Fields:
 def profile_in_use(
     document: ProfilesDocument, flags: Mapping[str, Any], environment: Mapping[str, str], spelled: str = FLAG
 ) -> tuple[str | None, str]:
-    """The name of the profile in use, and the source of that name.
+    """Return the name of the profile in use, and the source of that name.
 
-    The name is None if flags, or else the environment, describe the connection.
+    The name is None if flags, or else environment variables, describe the connection.
     """
     if name := flags.get("profile"):
         return name, spelled.format("profile")
@@ -351,7 +363,10 @@ def _resolve_one(
 
 
 def _value_of(setting: ProfileSetting, text: str, source: str) -> Any:
-    """The value of a text. A credential is checked only on use, so that every profile can be shown."""
+    """Parse the text of a setting.
+
+    The text of a credential is checked only on use, so that every profile can be shown.
+    """
     if setting.credential and text:
         return SecretValue(text, f"{setting.name} ({source})")
     return setting.value_of(text, source)

@@ -1,6 +1,7 @@
-"""Secrets: the rule for their texts, and their sources (values, files and commands), which are read only on use.
+"""Secrets: the rule for the text of a secret, and the sources of secrets (values, files and commands).
 
-A command may prompt for a password, so it runs only once: its output is kept with the resolved profile.
+A source is read only when the secret is used. A command may prompt for a password, so it runs only once: its output is
+kept with the resolved profile.
 """
 
 from __future__ import annotations
@@ -28,31 +29,34 @@ from svcctl.profiles import shell_command
 from svcctl.words import size_text
 
 READ_SECONDS = 60.0
-"""The seconds that a command may run, and that reading a pipe may take."""
+"""The maximum number of seconds that a command may run, or that reading a pipe may take."""
 MAX_BYTES = 64_000
-"""The most bytes of a secret. A longer text is another file, or the output of a command that does not end."""
+"""The maximum number of bytes of a secret.
+
+A longer text is from the wrong file, or from a command that does not end.
+"""
 
 _AROUND = "\ufeff \t\r\n"
-"""The characters that are stripped from a secret: byte order marks, blanks, tabs and line ends."""
+"""The characters that are stripped from both ends of a secret: byte order marks, blanks, tabs and line ends."""
 _LINE_END = "[\n\r\x0b\x0c\x85\u2028\u2029]"
 _CONTROL = "[\x00-\x1f\x7f-\x9f]"
 _OTHER_MARKS = {
-    codecs.BOM_UTF32_LE: "UTF-32",  # before UTF-16, because its mark begins with that of UTF-16
+    codecs.BOM_UTF32_LE: "UTF-32",  # before UTF-16, because this mark begins with the mark of UTF-16
     codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
-"""The byte order marks of other encodings than UTF-8."""
+"""The byte order marks of encodings other than UTF-8."""
 
 
 def secret_text(data: bytes | str, source: str, *, hint: str | None = None) -> str:
-    """The text of a secret, stripped of blanks around it: one line of UTF-8 without control characters.
+    """Return the text of a secret, without blanks around it: one line of UTF-8 without control characters.
 
-    ProfileError for any other text; it names the source and shows nothing of the text. `hint` is the advice for more
-    than one line.
+    Raises ProfileError for any other text. The error names the source and shows nothing of the text. `hint` is the hint
+    for a text with more than one line.
     """
     if isinstance(data, str):
-        data = data.encode("utf-8", "surrogatepass")  # a text that is not UTF-8 stays so
+        data = data.encode("utf-8", "surrogatepass")  # a text that is not UTF-8 is refused below
     for mark, encoding in _OTHER_MARKS.items():
         if data.startswith(mark):
             convert = CommandLine(f"iconv -f {encoding} -t UTF-8")
@@ -72,7 +76,7 @@ def secret_text(data: bytes | str, source: str, *, hint: str | None = None) -> s
 
 @dataclass(frozen=True, eq=False)
 class SecretValue:
-    """A secret given as a value, by an argument, a variable or the profile itself."""
+    """A secret that is given as a value: in an argument, in an environment variable, or in the profile itself."""
 
     written: str = field(repr=False)
     source: str
@@ -88,12 +92,12 @@ class SecretFile:
 
     path: Path
     setting: Mapping[str, str] | None = None
-    """The `profile` and its `field` that name the file; None if no stored profile does."""
+    """The `profile` and the `field` that name the file; None if no stored profile names the file."""
     seconds: float = READ_SECONDS
 
     @cached_property
     def text(self) -> str:
-        """The secret in the file. ProfileError if the file cannot be read, or if others can write to it."""
+        """The secret in the file. Raises ProfileError if the file cannot be read, or if others can write to it."""
         try:
             return secret_text(self._bytes(), f"secret file {self.path}")
         except OSError as error:
@@ -105,7 +109,7 @@ class SecretFile:
 
     @property
     def is_open_to_others(self) -> bool:
-        """Whether other users can read the file; False if there is none."""
+        """Whether other users can read the file; False if the file does not exist."""
         try:
             status = self.path.stat()
         except OSError:
@@ -113,10 +117,10 @@ class SecretFile:
         return stat.S_ISREG(status.st_mode) and bool(status.st_mode & (stat.S_IRGRP | stat.S_IROTH))
 
     def _bytes(self) -> bytes:
-        """All bytes of the file or pipe.
+        """Read all bytes of the file or pipe.
 
-        It is opened without blocking, because opening a pipe without a writer would wait for ever. If the path is a
-        link, the permissions of the file itself count.
+        The file is opened without blocking, because opening a pipe that has no writer would wait for ever. If the path
+        is a link, the permissions of the file to which it leads count.
         """
         file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         try:
@@ -151,10 +155,10 @@ class SecretCommand:
 
     @cached_property
     def text(self) -> str:
-        """The secret that the command prints. ProfileError if the command fails."""
+        """The secret that the command prints. Raises ProfileError if the command fails, or prints no valid secret."""
         name = f"secret command '{self.command}'"
         word = re.match(r"\s*([\w./+-]+)(?=\s|$)", self.command)
-        if word and not _is_command(word[1]):  # otherwise the shell would print its own message
+        if word and not _is_command(word[1]):  # if it ran, the shell would print its own message
             raise ProfileError(f"{name} was not found", hint="check its name, and PATH")
         try:
             ended = shell_command.run(self.command, seconds=self.seconds, max_bytes=MAX_BYTES)
@@ -180,7 +184,7 @@ _FIRST_LINE = "if the secret is its first line, end the command with: | head -n 
 
 @dataclass(frozen=True, eq=False)
 class MadeOnUse:
-    """A credential of the local service, created on first use, so that a refused command creates no file."""
+    """A credential of the local service. It is created on first use, so that a refused command creates no file."""
 
     make: Callable[[], str]
 
@@ -190,6 +194,6 @@ class MadeOnUse:
 
 
 def _is_command(word: str) -> bool:
-    """Whether the shell knows a command: a program, or a builtin such as `read`."""
+    """Return whether the shell knows a command, which is a program or a builtin such as `read`."""
     lookup = ["/bin/sh", "-c", 'command -v "$1"', "sh", word]
     return bool(shutil.which(word)) or not subprocess.run(lookup, capture_output=True, check=False).returncode

@@ -1,4 +1,4 @@
-"""The settings of a profile: a row for each, with the function that parses its text."""
+"""The settings of a profile: a table with a row for each setting."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from svcctl.profiles.secrets import secret_text
 from svcctl.words import did_you_mean, mask, mask_urls
 
 LOCAL = "local"
-"""The built-in profile of the local service."""
+"""The name of the built-in profile of the local service."""
 LOCAL_URL = "http://localhost"
-"""The base URL of the local profile, whose requests go to its socket."""
+"""The base URL of the local profile. Its requests go to a socket, so no host is looked up."""
 
 BUILT_IN = (LOCAL, "local-reseller")
-"""The built-in profiles. The second has the credentials of a reseller at the local service, for trying out domains."""
+"""The names of the built-in profiles.
+
+`local-reseller` has the credentials of a reseller at the local service, so that people can try out domains.
+"""
 
 PROFILE_ENVIRONMENT = "SVCCTL_PROFILE"
 CONFIG_ENVIRONMENT = "SVCCTL_CONFIG"
@@ -29,53 +32,68 @@ CONFIG_ENVIRONMENT = "SVCCTL_CONFIG"
 
 @dataclass(frozen=True, slots=True)
 class ProfileSetting(Setting):
-    """A setting of profiles, with the properties that only profiles need."""
+    """A setting of profiles. It has properties that the settings of the service do not need."""
 
     secret: bool = False
     header: bool = False
-    """Whether the value is sent in a header."""
+    """Whether the value is sent in an HTTP header."""
     path: bool = False
     """Whether the value is the path of a file."""
     connection: bool = False
-    """Whether the setting describes the connection. With `--profile`, the environment's value is then ignored."""
-    strictness: Callable[[Any], Any] | None = None
-    """A sort key for values: the strictest value wins, so that the environment cannot loosen a profile."""
-    check: Callable[[str], object] = str
-    """Raises UsageError for a new value that would fail on use.
+    """Whether the setting describes the connection.
 
-    Stored values are not checked: a bad value in one profile must not disable the others.
+    With `--profile`, the environment variable of such a setting is ignored.
+    """
+    strictness: Callable[[Any], Any] | None = None
+    """A sort key for values, or None.
+
+    The value with the highest key is used, so that the environment cannot loosen a limit of a profile.
+    """
+    check: Callable[[str], object] = str
+    """A function that raises UsageError for a new value that would fail on use.
+
+    Stored values are not checked, because a bad value in one profile must not disable the other profiles.
     """
     refusal: ClassVar[type[UsageError]] = ProfileError
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields of a profile that can set this setting. A secret may also come from a file or a command."""
+        """The names of the fields of a profile that can set this setting.
+
+        A secret may also come from a file or a command.
+        """
         return (self.name, f"{self.name}_file", f"{self.name}_command") if self.secret else (self.name,)
 
     @property
     def credential(self) -> bool:
-        """Whether the value follows the rule for secrets: one line, stripped of blanks."""
+        """Whether the value must follow the rule for secrets: one line, with the blanks around it removed."""
         return self.secret or self.header
 
     def shown(self, text: str) -> str:
-        """A value for display: secrets are masked, also those in a URL."""
+        """Return a value for display. A secret is masked, and secrets in a URL are masked, too."""
         return mask(text) if self.secret else mask_urls(text)
 
     def sendable(self, text: str, source: str | None = None) -> str:
-        """The text of a setting, unchanged. ProfileError if it is sent in a header and is not printable ASCII."""
+        """Return the text of the setting unchanged, after a check.
+
+        Raises ProfileError if the text is sent in a header but is not printable ASCII.
+        """
         if self.header and not (text.isascii() and text.isprintable()):
             where = f" ({source})" if source else ""
             raise ProfileError(f"{self.name}{where} is not printable ASCII, so it cannot be sent in a header")
         return text
 
     def cleaned(self, text: bytes | str, source: str | None = None) -> str:
-        """The text to store; a credential is stripped. ProfileError if it is not a valid credential."""
+        """Return the text to store. Blanks around a credential are removed.
+
+        Raises ProfileError if the credential is not valid.
+        """
         if isinstance(text, str) and not self.credential:
             return text
         return self.sendable(secret_text(text, f"{self.name} ({source})" if source else self.name), source)
 
     def new_value_of(self, text: str, source: str | None = None) -> Any:
-        """Parse and check a text that is about to be stored. ProfileError if it cannot be used."""
+        """Parse and check a text that is about to be stored. Raises ProfileError if the text cannot be used."""
         text = self.cleaned(text, source)
         value = self.value_of(text, source)
         try:
@@ -116,12 +134,15 @@ def _date_format(text: str) -> None:
 
 
 def parse_timeout(text: str) -> float:
-    """The seconds of a timeout of up to a day. ValueError with the reason for any other text."""
+    """Return the number of seconds of a timeout, at most a day.
+
+    Raises ValueError, with the reason, for any other text.
+    """
     return parse_length(text, most=UNITS["d"])
 
 
 ANY_CLOSE = "any"
-"""The value of `tls_close` that accepts any end of a TLS connection."""
+"""The value of the setting `tls_close` that accepts any end of a TLS connection."""
 
 AUTH_METHODS = ("signature", "token", "jwt")
 
@@ -169,17 +190,17 @@ MAPPINGS = {
     "headers": ("apikey", "sign", "timestamp", "reseller_apikey"),
     "paths": ("query", "job", "jobs", "domain"),
 }
-"""The headers and paths that a deployment may rename, as `headers.<name>` and `paths.<name>`."""
+"""The headers and paths that a service may have renamed. Their fields are `headers.<name>` and `paths.<name>`."""
 
 
 def setting_of(field: str) -> ProfileSetting:
-    """The setting for a field of a profile, including the renamed headers and paths of MAPPINGS."""
+    """Return the setting for a field of a profile. The headers and paths of MAPPINGS are fields, too."""
     checks: Mapping[str, Callable[[str], object]] = {"headers": _header_name}
     return PROFILE_SETTINGS.get(field) or ProfileSetting(field, "", check=checks.get(field.partition(".")[0], str))
 
 
 def names_file(field: str) -> bool:
-    """Whether the value of a field is the path of a file."""
+    """Return whether the value of a field is the path of a file."""
     return any(
         (setting.path and field == setting.name) or (setting.secret and field == f"{setting.name}_file")
         for setting in PROFILE_SETTINGS.values()
@@ -187,7 +208,7 @@ def names_file(field: str) -> bool:
 
 
 def known_fields() -> list[str]:
-    """The names of all fields of a profile, including `headers.<name>` and `paths.<name>`."""
+    """Return the names of all fields of a profile, including `headers.<name>` and `paths.<name>`."""
     dotted = [f"{group}.{key}" for group, keys in MAPPINGS.items() for key in keys]
     return [name for setting in PROFILE_SETTINGS.values() for name in setting.fields] + dotted
 

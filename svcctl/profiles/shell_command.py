@@ -1,7 +1,8 @@
-"""Running a shell command for its output, with limits on time and size; beyond these, it and its children are ended.
+"""Running a shell command for its output, with limits on time and size.
 
-The command leads its own process group, so that the whole group can be ended. In the foreground of a terminal, it stays
-in svcctl's group, because only that group may ask the person there. Its descendants are then ended one by one.
+A command that exceeds a limit is ended, together with the processes that it started. For that, the command gets a
+process group of its own, and the whole group is ended. If svcctl is in the foreground of a terminal, the command stays
+in the group of svcctl, because only that group may prompt the person. In this case, its processes are ended one by one.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 _TURN_SECONDS = 0.02
-"""The interval at which the end of the command is checked, since its output may stay open in a child."""
+"""The seconds between two checks whether the command has ended. (A child may keep the output open after that.)"""
 _QUIET_SECONDS = 0.2
-"""The seconds of silence, after the end of a command, after which its output is complete.
+"""After the end of a command, its output counts as complete when nothing has arrived for this number of seconds.
 
-A child of the command may hold the pipe open for longer.
+A child of the command may keep the pipe open for longer.
 """
 _GRACE_SECONDS = 0.5
-"""The seconds between SIGTERM and SIGKILL."""
+"""The number of seconds between SIGTERM and SIGKILL."""
 
 
 class CommandTimeout(Exception):
@@ -33,7 +34,7 @@ class CommandTimeout(Exception):
 
 
 class TooLong(Exception):
-    """A command that printed more than allowed."""
+    """A command that printed more bytes than allowed."""
 
 
 class Ended(NamedTuple):
@@ -45,10 +46,10 @@ class Ended(NamedTuple):
 
 
 def run(command: str, *, seconds: float, max_bytes: int) -> Ended:
-    """Run a command of /bin/sh and return its output. Raises Late or TooLong.
+    """Run a command with /bin/sh. Returns its exit code and its output. Raises CommandTimeout or TooLong.
 
-    The command gets svcctl's standard input if that is a terminal in the foreground, otherwise an empty one. A child
-    process may go on running and keep the pipe open.
+    If svcctl's standard input is a terminal and svcctl is in the foreground, the command gets this input; otherwise its
+    input is empty. After the command has ended, a child process may go on running and keep the pipe open.
     """
     with _terminal() as terminal:
         modes = None if terminal is None else termios.tcgetattr(terminal)  # before the command can change them
@@ -73,7 +74,7 @@ def run(command: str, *, seconds: float, max_bytes: int) -> Ended:
 
 @contextmanager
 def _terminal() -> Iterator[int | None]:
-    """The terminal of this process; None if it has none or runs in the background."""
+    """Give the terminal of this process; None if the process has no terminal or runs in the background."""
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -86,7 +87,7 @@ def _terminal() -> Iterator[int | None]:
 
 
 def _output(process: subprocess.Popen[bytes], deadline: float, max_bytes: int) -> bytes:
-    """The output of the command, once it has ended; all that it wrote is in the pipe by then."""
+    """Return the output of the command after it has ended. By then, the pipe has all that the command wrote."""
     assert process.stdout is not None
     output, sources = bytearray(), [process.stdout.fileno()]
     quiet_since = time.monotonic()
@@ -133,10 +134,13 @@ def _end(process: subprocess.Popen[bytes], *, group: bool) -> None:
 
 
 def _family(process: int) -> list[int]:
-    """The IDs of a process and its descendants. On a system without /proc, only the ID of the process."""
+    """Return the IDs of a process and its descendants.
+
+    On a system without /proc, returns only the ID of the process.
+    """
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the process has ended
             parent = int(path.read_text(errors="replace").rpartition(")")[2].split()[1])
             children.setdefault(parent, []).append(int(path.parent.name))
     family = [process]

@@ -1,4 +1,7 @@
-"""The profiles file: YAML with `default:` and `profiles:`, mode 0600, refused if others can read it."""
+"""The profiles file: YAML with `default:` and `profiles:`.
+
+Its mode is 0600, and a file that others can read is refused.
+"""
 
 from __future__ import annotations
 
@@ -31,35 +34,38 @@ if TYPE_CHECKING:
     from svcctl.io.yaml_text import Tree
 
 Fields = Mapping[str, Any]
-"""A profile in the file: texts by the names of settings, and a mapping of texts for each of MAPPINGS."""
+"""The fields of a profile in the file.
+
+Most values are texts; the value of a group in MAPPINGS is a mapping of texts.
+"""
 
 
 class ProfilesDocument(NamedTuple):
-    """The content of the profiles file. `extra` keeps keys that svcctl does not know."""
+    """The content of the profiles file. `extra` has the keys of the file that svcctl does not know."""
 
     profiles: Mapping[str, Fields]
     default: str | None
     extra: Mapping[str, Any]
     unclear: Mapping[str, ProfileError]
-    """The profiles that cannot be used, with the reason: a repeated key makes their meaning ambiguous."""
+    """The profiles that cannot be used because a repeated key makes them ambiguous, each with the error to raise."""
 
     @property
     def names(self) -> list[str]:
-        """The stored profiles, then the built-in ones."""
+        """The names of the stored profiles, followed by the names of the built-in profiles."""
         return [*self.profiles, *BUILT_IN]
 
     def fields(self, name: str) -> Fields:
-        """A profile's fields; empty for a new or built-in profile."""
+        """Return the fields of a profile; none for a new or a built-in profile."""
         return self.profiles.get(name, {})
 
     def method(self, name: str) -> str:
-        """A profile's authorization method: its `auth` field, or else the method that its credentials imply."""
+        """Return a profile's authorization method: its field `auth`, or else the method that its credentials imply."""
         fields = self.fields(name)
         only_token = any(key.startswith("token") for key in fields) and "api_key" not in fields
         return str(fields.get("auth") or ("token" if only_token else "signature"))
 
     def stored(self, name: str) -> Fields:
-        """The fields of a stored profile. ProfileError for an unknown or built-in name."""
+        """Return the fields of a stored profile. Raises ProfileError for an unknown or a built-in profile."""
         if name in BUILT_IN:
             raise ProfileError(f"profile {name} is built in and cannot be deleted")
         if name not in self.profiles:
@@ -67,14 +73,20 @@ class ProfilesDocument(NamedTuple):
         return self.profiles[name]
 
     def usable(self, name: str) -> Fields:
-        """The fields of a stored profile. ProfileError for an unknown, built-in or ambiguous profile."""
+        """Return the fields of a stored profile.
+
+        Raises ProfileError for an unknown, a built-in or an ambiguous profile.
+        """
         fields = self.stored(name)
         if name in self.unclear:
             raise self.unclear[name]
         return fields
 
     def at(self, base_url: str) -> list[str]:
-        """The names of the profiles with a base URL; the only built-in profile among them can be `local`."""
+        """Return the names of the profiles that have this base URL.
+
+        Of the built-in profiles, only `local` can be among them.
+        """
         stored = [name for name, fields in self.profiles.items() if fields.get("base_url", "").rstrip("/") == base_url]
         return [*stored, *([LOCAL] if base_url == LOCAL_URL else [])]
 
@@ -88,17 +100,17 @@ class ProfilesDocument(NamedTuple):
 
 
 EMPTY = ProfilesDocument({}, None, {}, {})
-"""The document of a file that does not exist, or has nothing in it."""
+"""The document for a file that does not exist or is empty."""
 
 
 class ProfileStore(NamedTuple):
-    """The profiles file at a path. A file that the user names must exist when it is read."""
+    """The profiles file at a path. If the user names the path, the file must exist when it is read."""
 
     path: Path
     origin: str | None = None
-    """The option or variable in which the user names the path of the profiles file; None for the default path."""
+    """The option or variable with which the user names the path of the profiles file; None for the default path."""
     lock_patience: float = 10.0
-    """The seconds to wait for another process that is changing the file."""
+    """The maximum number of seconds to wait for another process that is changing the file."""
 
     @property
     def is_missing(self) -> bool:
@@ -112,7 +124,11 @@ class ProfileStore(NamedTuple):
         return False
 
     def load(self) -> ProfilesDocument:
-        """The content of the file; empty if it does not exist. ProfileError if it cannot be read, parsed or trusted."""
+        """Return the content of the file, which is empty if the file does not exist and the user has not named it.
+
+        Raises ProfileError if the file cannot be read or parsed, if others can read it, or if a named file does not
+        exist.
+        """
         try:
             mode = self.path.stat().st_mode
             text = self.path.read_text(encoding="utf-8")
@@ -134,19 +150,19 @@ class ProfileStore(NamedTuple):
         return _parsed(text, self.path)
 
     def before(self) -> ProfilesDocument:
-        """The content of the file before a change; the file need not exist yet."""
+        """Return the content of the file before a change. The file need not exist yet."""
         return self._replace(origin=None).load()
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the file's lock during a change. Locked if another process holds it for too long.
+        """Hold the lock of the file during a change. Raises Locked if another process holds the lock for too long.
 
-        The folder is created, so that processes that create the file also take turns.
+        If the folder does not exist, it is created, so that two processes that both create the file take turns, too.
         """
         directory = home.expanded_path(self.path, CONFIG_ENVIRONMENT).parent
         with self._writing():
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not os.access(directory, os.W_OK):  # writing the file will fail with the reason
+        if not os.access(directory, os.W_OK):  # writing the file will fail and give the reason
             yield
             return
         handle = lock(
@@ -201,8 +217,8 @@ class ProfileStore(NamedTuple):
     def _save(self, changed: Callable[[], ProfilesDocument]) -> None:
         """Apply a change and write the file.
 
-        The change is first tried without a lock, so that a refused change creates nothing. ProfileError if the file has
-        an ambiguous profile, because writing it would keep only one of its meanings.
+        The change is first tried without a lock, so that a refused change creates no file. Raises ProfileError if the
+        file has an ambiguous profile, because writing the file would keep only one of the profile's meanings.
         """
         from svcctl.io.yaml_text import yaml_of
 
@@ -232,9 +248,9 @@ class ProfileStore(NamedTuple):
 
 
 def default_store(environment: Mapping[str, str], config: Path | None, origin: str = "--config") -> ProfileStore:
-    """The store at the path `config`, else at SVCCTL_CONFIG, else in the platform's config directory.
+    """Return the store at the path `config`, or else at SVCCTL_CONFIG, or else in the platform's config directory.
 
-    `origin` is the option that gives `config`.
+    `origin` is the name of the option that gave `config`.
     """
     if config is None and (path := environment.get(CONFIG_ENVIRONMENT)):
         config, origin = Path(path), CONFIG_ENVIRONMENT
@@ -242,7 +258,7 @@ def default_store(environment: Mapping[str, str], config: Path | None, origin: s
         return ProfileStore(home.expanded_path(config), origin=origin)
     try:
         return ProfileStore(home.directory("config") / "config.yaml")
-    except UsageError:  # without a home directory, the environment may still have all settings
+    except UsageError:  # without a home directory, the environment may still contain all settings
         return ProfileStore(Path("~/.config/svcctl/config.yaml"))
 
 
@@ -293,9 +309,9 @@ def _at(place: str, line: int | None) -> str:
 
 
 def _check_fields(fields: Fields, place: Callable[[str], str]) -> None:
-    """Check the fields of a profile. ProfileError for an unknown field or an invalid value.
+    """Check the fields of a profile. Raises ProfileError for an unknown field or an invalid value.
 
-    `place` returns the place of a key for the message.
+    `place` returns, for a key, the words that name its place in the error message.
     """
     names = known_fields()
     for key, value in fields.items():

@@ -1,4 +1,4 @@
-"""The order of a user, the export that is planned for it, and the summary of its run."""
+"""The order of a user, the export that is planned for the order, and the summary of a run."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The wishes of a user. Dates are epoch seconds, lengths are in seconds.
+    """An order: the query, the target, the range and the options that a user gave.
 
-    `service` is the base URL without credentials. `zone` is the zone of the dates in the rows, of windows and of names;
-    None for UTC. No events arrive before `settled`, so a run ends with the last whole window before this date.
+    Dates are epoch seconds, lengths are in seconds. `service` is the base URL without credentials. `zone` is the time
+    zone of three things: the dates in the rows, the windows, and the dates in file names; None for UTC. Events before
+    the date `settled` no longer arrive, so a run ends with the last whole window before this date.
 
     `incremental` says that each run starts at the end of the last run. `state` is the name of the state that writes to
-    the target. `until` is the end of this state, None before its first run.
+    the target. `until` is the end of the last run of this state; None before the first run.
     """
 
     query: str
@@ -51,11 +52,11 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """The plan of a run: an order over the range `whole`, cut into `windows`.
+    """The plan of a run of an order. The range of the run is `whole`, and it is cut into `windows`.
 
-    `storage` holds the files of `target`, by their names there. `distant` says that the storage is a server: to save
-    transfers, a rerun then compares sizes instead of hashes. `notes` are for the user. The record of a state keeps at
-    most `kept_windows` windows of earlier runs. `columns` are the columns of the record.
+    `storage` holds the files, and `target` is the target by its name in that storage. `distant` says that the storage
+    is a server. A rerun then compares sizes instead of hashes, to save transfers. `notes` are notes for the user. The
+    record of a state keeps at most `kept_windows` windows of earlier runs. `columns` are the columns in the record.
     """
 
     order: Order
@@ -96,7 +97,7 @@ class Export:
 
     @property
     def growing(self) -> str:
-        """The path of the merged file while it grows."""
+        """The path at which the merged file grows, before it gets its name."""
         return f"{self.folder}merged"
 
     @property
@@ -105,29 +106,30 @@ class Export:
         return self.target.path(self.whole)
 
     def part(self, window: Window) -> str:
-        """The path of the part of a window."""
+        """Return the path of the part of a window."""
         return self.parts((window,))[window]
 
     def parts(self, windows: Iterable[Window]) -> dict[Window, str]:
-        """The paths of the parts of windows.
+        """Return the path of the part of each window.
 
-        If the merged file is written in one of several offsets of its zone, the names contain the offset, because a
-        merged file with another offset needs other parts.
+        If the offset of the zone changes, the dates of a merged file are all written with the offset at its start. The
+        names of the parts then contain this offset, because a merged file with another offset needs other parts.
         """
         zone, folder = self.file_zone(self.whole), self.folder
         offset = "" if zone is None or zone == self.identity.time_zone else f"{EPOCH.astimezone(zone.clocks):%z}"
         return {window: f"{folder}{window.name}{offset}.{self.format.name}{self.compression}" for window in windows}
 
     def file_zone(self, file: Window) -> Zone | None:
-        """The zone of the dates in a file over a range; None if no zone is requested.
+        """Return the zone of the dates in a file that covers the range `file`; None if no zone is requested.
 
-        Dates in iso contain their own offset. All other dates of a file have the zone's offset at the file's start.
+        In the date format iso, each date contains its own offset. In other formats, all dates of a file have the offset
+        that the zone has at the start of the file.
         """
         zone = self.identity.time_zone
         return zone if zone is None or self.identity.date_format == "iso" else zone.fixed(file.start)
 
     def tasks(self) -> dict[Window, Task]:
-        """The task of each window."""
+        """Return the task of each window."""
         per_window, task = self.target.per_window, self.task
         paths = self.target.paths(self.whole, self.windows) if per_window else self.parts(self.windows)
         return {
@@ -139,15 +141,16 @@ class Export:
     def joins_windows(self) -> bool:
         """Whether one request may fetch several windows.
 
-        With a file per window, the answer is split by the dates of its rows. With a merged file, no zone may be
-        requested, because the windows may have different offsets.
+        If each window has its own file, the rows of the answer are assigned to windows by their dates. With a merged
+        file, windows may have different offsets, so several windows are fetched by one request only if no zone is
+        requested.
         """
         if self.target.per_window:
             return self.format.joins and is_dated(self.order.query) and self.whole in SPLIT_RANGE
         return self.identity.time_zone is None
 
     def joined(self, tasks: Sequence[Task]) -> Task:
-        """One task for the windows of several tasks, which follow each other without a gap."""
+        """Return one task for the windows of several tasks. The windows must follow each other without a gap."""
         window = Window(tasks[0].window.start, tasks[-1].window.end)
         if self.target.per_window:
             return replace(tasks[0], window=window, path="", parts=tuple(tasks))
@@ -155,7 +158,7 @@ class Export:
 
     @property
     def task(self) -> Task:
-        """A task for the whole range, from which the tasks of windows are made."""
+        """A task for the whole range. The tasks of windows are made from this task."""
         return Task(
             self.whole,
             self.request,
@@ -172,12 +175,13 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The result of a run. `rows`, `bytes` and `windows` are totals of the range; `fetched` counts windows of this run.
+    """The result of a run. `rows`, `bytes` and `windows` are totals of the range.
 
-    `gaps` are the missing windows, with their errors. `until` is the epoch second of the first gap, or the end of the
-    range; a merged file with a gap is not published, so `until` is then the start of the range. `idle` says that there
-    was nothing to do. `replaced` are the finished files that the run replaced, with a description of the old content.
-    `files` are the finished files.
+    `fetched` is the number of windows that this run fetched. `gaps` are the missing windows, each with its error.
+    `until` is the epoch second up to which the export is finished: the start of the first gap, or the end of the range
+    without a gap. A merged file with a gap is not published, so `until` is then the start of the range. `idle` says
+    that there was nothing to do. `replaced` has a text for each finished file that the run replaced, with a description
+    of the old content. `files` are the addresses of the finished files.
     """
 
     rows: int

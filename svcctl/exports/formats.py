@@ -1,8 +1,9 @@
-"""The formats of an export: write the rows of a window as a part, and merge the parts into one file.
+"""The formats of an export. A format writes the rows of a window as a part, and merges the parts into one file.
 
-A format is a row of `FORMATS`. In csv, tsv and ndjson, the rows are the bytes of the service, checked as they pass. A
-part holds only rows and is compressed by itself. The merged file is the heading followed by all parts, because gzip and
-zstd files may have several members. Parquet has the column types of the answer.
+A format is a row of `FORMATS`. In csv, tsv and ndjson, the bytes of the service are checked and stored unchanged. A
+part holds only rows, and is compressed on its own. The merged file consists of the heading and all parts, one after the
+other. This also works for compressed parts, because a gzip or zstd file may have several members. A parquet file has
+the column types of the answer.
 """
 
 from __future__ import annotations
@@ -27,15 +28,18 @@ if TYPE_CHECKING:
     from svcctl.api.response import QueryResponse
 
 Part = Callable[[], Iterator[bytes]]
-"""Reads the stored bytes of a part, without unpacking them."""
+"""A function that reads the stored bytes of a part, without decompressing them."""
 
 
 Look = Callable[[tuple[str, ...]], None]
-"""Called with the names of the columns before a row is written; may raise an error."""
+"""A function that is called with the names of the columns before the first row is written. It may raise an error."""
 
 
 class WritePart(Protocol):
-    """Writes the rows of an answer; see `ExportFormat`. In ndjson, the first row names the columns."""
+    """A function that writes the rows of an answer; see `ExportFormat`.
+
+    In ndjson, the first row gives the names of the columns.
+    """
 
     def __call__(
         self, answer: QueryResponse, sink: ByteSink, whole: bool, losses: Losses, look: Look | None = None, /
@@ -44,14 +48,14 @@ class WritePart(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat:
-    """One format: the mode.type to request, and the functions that write its files.
+    """A format: the mode.type to request from the service, and the functions that write files in this format.
 
-    `part(answer, sink, whole, losses)` writes the rows of one window. It returns their head, which all windows must
-    share: the heading of csv and tsv, or the columns of parquet. With `whole`, the part is a complete file with its
-    heading. Values that the format cannot hold are counted in `losses`.
+    `part(answer, sink, whole, losses)` writes the rows of one window. It returns the head: the heading of csv and tsv,
+    or the columns of parquet. All windows of a file must have the same head. With `whole`, the part is a complete file
+    with its heading. Values that the format cannot hold are counted in `losses`.
 
     `merged(parts, head, sink)` writes the parts of all windows, in order, as one file. In formats with a `heading`, the
-    caller has written the head before.
+    caller must have written the head already.
     """
 
     name: str
@@ -62,15 +66,18 @@ class ExportFormat:
     joins: bool = True
     """Whether the merged file is the concatenation of its parts."""
     compressible: bool = True
-    """Whether .gz or .zst may follow the ending of the format; parquet compresses its own data."""
+    """Whether .gz or .zst may follow the ending of the format. (Parquet compresses its own data.)"""
 
     def columns(self, head: str) -> str:
-        """The columns in a head on one line, in parquet with their types."""
+        """Return the columns in a head as one line. In parquet, their types are included."""
         return head.strip() if self.heading or not head else ", ".join(" ".join(column) for column in json.loads(head))
 
 
 def _lines(*, heading: bool) -> WritePart:
-    """A writer of the service's own bytes; with `heading`, the first block of an answer is the heading."""
+    """Return a function that writes the bytes of the service.
+
+    With `heading`, the first block of an answer is the heading.
+    """
 
     def part(answer: QueryResponse, sink: ByteSink, whole: bool, losses: Losses, look: Look | None = None, /) -> str:
         blocks = answer.raw()
@@ -87,7 +94,10 @@ def _lines(*, heading: bool) -> WritePart:
 
 
 def members(lines: bytes) -> tuple[str, ...]:
-    """The names in the first object of ndjson; none for another text, which the reader of the answer refuses."""
+    """Return the names in the first object of ndjson.
+
+    Another text gives no names; the reader of the answer refuses it.
+    """
     try:
         row = json.loads(lines.partition(b"\n")[0])
     except (ValueError, RecursionError):
@@ -124,7 +134,7 @@ def _merged_parquet(parts: Iterable[Part], head: str, sink: ByteSink) -> None:
 def _stored_batches(part: Part) -> Iterator[pa.RecordBatch]:
     from pyarrow.parquet import ParquetFile
 
-    # Parquet is read from its end, so a part on another machine is copied first.
+    # A parquet file is read from its end, so a part on another machine is copied first.
     with Spool() as local:
         for piece in part():
             local.write(piece)
@@ -144,9 +154,12 @@ FORMATS = {
 
 
 def format_of(path: str, name: str | None) -> tuple[ExportFormat, str]:
-    """The format of a path, by `name` or by the path's ending; and the ending of its compression, "" for none.
+    """Return the format for a path, and the ending of its compression ("" for none).
 
-    UsageError for an unknown name, for an ending of another format, and for an unknown ending without a name.
+    The format is that of `name`, or else that of the path's ending.
+
+    Raises UsageError if the name is unknown, if the path has the ending of another format, or if there is no name and
+    the ending is unknown.
     """
     compression = next((ending for ending in COMPRESSIONS if path.endswith(ending)), "")
     ending = path.removesuffix(compression).rpartition(".")[2].lower()

@@ -1,6 +1,6 @@
 """The identity of an export: query, format, window length, service and dates.
 
-Exports with the same identity share files and parts; an export with another identity never uses them.
+Exports with the same identity share files and parts. An export never uses the files of an export with another identity.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ class Identity:
     time_zone: Zone | None = None
     """The zone of the dates in the rows; None if no zone is requested."""
     window_zone: Zone | None = None
-    """The zone of windows and names; None: UTC."""
+    """The zone of the windows and of the dates in file names; None for UTC."""
     window_origin: int = 0
-    """Epoch seconds from which windows are counted in their zone."""
+    """The local time from which windows are counted, written as epoch seconds as if it were in UTC."""
 
     @property
     def clocks(self) -> tzinfo:
-        """The zone of windows and names."""
+        """The zone of the windows and of the dates in file names, as a tzinfo."""
         return UTC if self.window_zone is None else self.window_zone.clocks
 
     @property
     def grid(self) -> WindowGrid:
-        """The edges of windows."""
+        """The grid that has the edges of all windows."""
         return WindowGrid(self.window, self.clocks, self.window_origin)
 
     def count(self, windows: Iterable[Window]) -> int:
-        """The number of windows in these ranges."""
+        """Return the number of windows in the given ranges."""
         return sum(map(self.grid.count, windows))
 
     @property
     def named(self) -> Mapping[str, str]:
-        """All fields by the names that users know; options without their dashes."""
+        """The values of all fields, by names that users know. The name of an option is written without its dashes."""
         members = {"query": self.query, "format": self.format, "service": self.service}
         zone = self.window_zone or self.time_zone
         options = {"date format": self.date_format, "time zone": zone.name if zone else None}
@@ -61,7 +61,7 @@ class Identity:
         return members | {name: value for name, value in options.items() if value is not None}
 
     def difference(self, other: Identity) -> tuple[str, str]:
-        """The differences from another identity, with the values here; and the options that make the other equal."""
+        """Return the differences from `other` in words, and the options that make `other` equal to this identity."""
         own, others = self.named, other.named
         differences, options = [], []
         for name in {**own, **others}:
@@ -79,12 +79,15 @@ class Identity:
 
     @property
     def key(self) -> str:
-        """The SHA-256 hash of all fields, in hexadecimal."""
+        """The key of the identity: the SHA-256 hash of all fields, in hexadecimal."""
         text = json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """The member `about` of a record. Zones are there by name; `clock` is the zone of windows."""
+        """Return the identity as the member `about` of a record. Zones are written by name.
+
+        `clock` is the zone of the windows.
+        """
         options = {
             "date_format": self.date_format,
             "time_zone": self.time_zone.name if self.time_zone else None,
@@ -101,7 +104,10 @@ class Identity:
 
     @classmethod
     def from_json(cls, query: str, format: str, window: int, service: str, options: Mapping[str, Any]) -> Identity:
-        """The identity in the member `about`. TypeError for unknown members, UsageError for an unknown zone."""
+        """Return the identity in the member `about` of a record.
+
+        Raises TypeError for unknown members, and UsageError for an unknown zone.
+        """
         zones = {name: named_zone(options[name]) if name in options else None for name in ("time_zone", "clock")}
         if unknown := options.keys() - {"date_format", "origin", *zones}:
             raise TypeError(f"unknown options: {unknown}")

@@ -1,9 +1,9 @@
 """The merged file: a heading, and the parts of all windows in order.
 
-Local files of all formats but parquet grow: a part moves into the merged file as soon as all windows before it are
-there, and is removed. So the disk holds each row once, the next run merges only new windows, and a killed run loses
-only the windows that were being fetched. On a server, and in parquet, each run writes the whole file from parts, which
-stay until the file has its name. Each part is hashed again while it is read.
+A local merged file grows, except in parquet: as soon as all earlier windows are in the file, a part is appended to the
+file and then removed. So the disk holds each row once, the next run merges only new windows, and a killed run loses
+only the windows that were being fetched. On a server, and in parquet, each run writes the whole file from its parts.
+These parts stay until the file has its name. Each part is hashed again while it is read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class DamagedPart(Exception):
-    """A part that does not match the record."""
+    """A part that does not match its entry in the record."""
 
     def __init__(self, window: Window) -> None:
         super().__init__(str(window))
@@ -36,7 +36,7 @@ class DamagedPart(Exception):
 
 
 class Hashed:
-    """A sink that counts and hashes the bytes it passes on."""
+    """A sink that counts and hashes the bytes that it passes on to another sink."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -54,7 +54,7 @@ class Hashed:
 
 
 class MergedFile(Hashed):
-    """The merged file while it is written."""
+    """The merged file while it is being written."""
 
     def __init__(self, sink: Sink, record: OpenRecord, *, grows: bool) -> None:
         super().__init__(sink)
@@ -62,19 +62,25 @@ class MergedFile(Hashed):
         self.grows = grows
 
     def note_moved(self, entry: ExportedFile, offset: int) -> None:
-        """Note that a window is in this file at `offset`; the part is removed if the file grows."""
+        """Note in the record that a window begins at the byte `offset` of this file.
+
+        The part of the window is then removed. Does nothing unless the file grows.
+        """
         if self.grows:
             self._record.move(replace(entry, offset=offset))
 
     def publish(self) -> None:
-        """Give the file its name. The record gets the hash first, so that a rerun can check whether this happened."""
+        """Give the file its name.
+
+        Before that, the hash is saved in the record, so that a rerun can check the named file.
+        """
         self._record.note_merged(self.bytes, self.sha256)
         self._sink.complete()
 
     def resume(self, growing: GrowingObject, export: Export) -> None:
-        """Keep the beginning of the file if it matches the record.
+        """Keep the beginning of the file, as far as it matches the record and the windows of this run.
 
-        A sound window that belongs elsewhere in this run's file becomes a part again.
+        A sound window that has another place in this run's file is copied into a part again.
         """
         record = self._record
         inside = sorted((entry for entry in record.entries.values() if entry.offset is not None), key=_offset)
@@ -94,7 +100,7 @@ class MergedFile(Hashed):
 
 @contextmanager
 def merged_file(export: Export, record: OpenRecord, *, overwrite: bool) -> Iterator[MergedFile]:
-    """Begin or resume the merged file of an export. The next run resumes the file unless it is published."""
+    """Begin or resume the merged file of an export. If the file is not published, the next run can resume it."""
     storage = export.storage
     grows = export.format.joins
     growing = storage.grow(export.path, export.growing, overwrite=overwrite) if grows else None
@@ -106,7 +112,10 @@ def merged_file(export: Export, record: OpenRecord, *, overwrite: bool) -> Itera
 
 
 def heading_of(export: Export, head: str) -> bytes:
-    """The heading of the merged file, compressed as a separate member."""
+    """Return the heading of the merged file.
+
+    If the file is compressed, the heading is compressed as a member of its own.
+    """
     if not export.format.heading:
         return b""
     heading = head.encode("utf-8", "surrogateescape")
@@ -120,7 +129,7 @@ def heading_of(export: Export, head: str) -> bytes:
 
 
 def checked(storage: Storage, entry: ExportedFile) -> Iterator[bytes]:
-    """The bytes of a part. DamagedPart when they do not match the record."""
+    """Yield the bytes of a part. Raises DamagedPart if the bytes do not match the record."""
     digest = hashlib.sha256()
     try:
         for piece in storage.read(entry.path):
@@ -140,7 +149,7 @@ def _offset(entry: ExportedFile) -> int:
 def _sound_windows(
     growing: GrowingObject, inside: Sequence[ExportedFile], export: Export, head: str | None
 ) -> Iterator[tuple[ExportedFile, hashlib._Hash]]:
-    """The windows of the file before the first damaged one, each with the hash of the file up to the window's end."""
+    """Yield the windows before the first damaged window, each with the hash of the file up to the window's end."""
     heading = heading_of(export, head or "")
     if b"".join(growing.read(0, len(heading))) != heading:
         return
@@ -157,7 +166,7 @@ def _sound_windows(
 
 
 def _first_windows(record: OpenRecord) -> Iterator[ExportedFile]:
-    """The windows of this run in order, before the first missing one."""
+    """Yield the entries of this run's windows, in order, up to the first missing window."""
     for window in record.windows():
         if (entry := record.at(window)) is None:
             return
@@ -166,7 +175,7 @@ def _first_windows(record: OpenRecord) -> Iterator[ExportedFile]:
 
 
 def _as_part(growing: GrowingObject, entry: ExportedFile, export: Export) -> ExportedFile:
-    """Copy a window of the file into a part again."""
+    """Copy a window of the growing file into a part again."""
     with export.storage.create(entry.path, overwrite=True, part_of=export.path) as sink:
         for piece in growing.read(_offset(entry), entry.bytes):
             sink.write(piece)

@@ -1,11 +1,11 @@
-"""The record of an export while a run holds it open, and the life of each window in it.
+"""The record of an export while a run has it open, and the states of each window in the record.
 
     missing ─ take ─> file of its window, or part of one or several windows (`is_file`)
                       part ─ move ─> inside the merged file while that grows (`offset`)
                                      note_published ─> `inside` the merged file, which has its name
 
-The record is saved after the files that it names exist, and before files are removed that it no longer names. So the
-record on the disk names only existing files, however a run ends.
+The record is saved after the files that it names have been written, and before files that it no longer names are
+removed. So the record on the disk names only existing files, even if a run is killed.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ if TYPE_CHECKING:
     from svcctl.exports.workers.fetch import Fetched, Task
 
 SAVE_SHARE = 0.02
-"""The largest share of a run's time for saving the record. Longer records are saved less often."""
+"""The largest share of a run's time that saving the record may take. A longer record is saved less often."""
 SAVE_INTERVAL_SECONDS = 0.2
-"""The shortest time between two saves."""
+"""The shortest time between two saves, in seconds."""
 
 
 class OpenRecord:
-    """The record of an export, which a run changes and saves. `clock` is monotonic, in seconds.
+    """The record of an export, which a run changes and saves. `clock` returns a monotonic time in seconds.
 
-    `replaced` are the records that the run replaces, in words. `new` says that the target had no record of this export.
+    `replaced` has a text for each record that the run replaces. `new` says that the target had no record of this
+    export.
     """
 
     def __init__(
@@ -57,9 +58,12 @@ class OpenRecord:
         self.replaced = [*replaced]
         """The replaced files and records, each with a description of the old content."""
         self.column_changes: list[tuple[str, str]] = []
-        """The changes of columns from file to file: the old and the new columns."""
+        """The changes of the columns from one file to the next, each as a pair: the old columns and the new columns."""
         self.left_out: dict[str, None] = {}
-        """The columns that the table has gained since the first windows; files leave them out."""
+        """The columns that the table has gained since the first windows were fetched.
+
+        The files do not contain these columns.
+        """
         self._columns = record.columns
         self._heads: dict[Window, str] = {}
         """The heads of the windows that this run has fetched."""
@@ -67,7 +71,7 @@ class OpenRecord:
         self._saved = self._saving = 0.0
 
     def open(self) -> None:
-        """Save the claimed range. A run that starts over also removes the leftovers of killed runs."""
+        """Save the range that the run has claimed. With --force, also removes the leftovers of killed runs."""
         self.save()
         if self.export.order.overwrite:
             self._remove_leftovers()
@@ -75,12 +79,18 @@ class OpenRecord:
     # Entries
 
     def at(self, window: Window) -> ExportedFile | None:
-        """The entry that begins with a window of this run. It may cover several windows that were fetched together."""
+        """Return the entry that begins with a window of this run.
+
+        An entry may cover several windows that were fetched together.
+        """
         entry = self.entries.get(window.start)
         return entry if entry is not None and entry.end in self._ends else None
 
     def windows(self) -> Iterator[Window]:
-        """The windows of this run in order; of windows that were fetched together, only the first."""
+        """Yield the windows of this run in order.
+
+        If windows were fetched together, only the first of them is yielded.
+        """
         reached = self.export.whole.start
         for window in self.export.windows:
             if window.start >= reached:
@@ -88,24 +98,25 @@ class OpenRecord:
                 reached = (self.at(window) or window).end
 
     def inside(self) -> list[ExportedFile]:
-        """The entries of this run, in order."""
+        """Return the entries of this run, in order."""
         return [entry for window in self.windows() if (entry := self.at(window)) is not None]
 
     @property
     def earlier(self) -> ExportedFile | None:
-        """The merged file with the name of this run's file, over any range."""
+        """The merged file in the record that has the name of this run's file, with the same or another range."""
         return next((file for file in self._record.merged if file.path == self.export.path), None)
 
     @property
     def merged(self) -> ExportedFile | None:
-        """The merged file with the name and the range of this run's file."""
+        """The merged file in the record that has the name and the range of this run's file."""
         merged = self.earlier
         return merged if merged is not None and merged.window == self.export.whole else None
 
     def is_merged(self) -> bool:
-        """Whether the merged file exists with this run's range.
+        """Return whether the merged file exists and has the range of this run.
 
-        Also completes a run that was killed after the file got its name: it notes the file and removes the parts.
+        If an earlier run was killed just after the file got its name, that run is completed: the file is noted in the
+        record, and its parts are removed.
         """
         merged = self.merged
         if merged is None or self._storage.size(merged.path) != merged.bytes:
@@ -120,7 +131,10 @@ class OpenRecord:
         return True
 
     def missing(self, tasks: Mapping[Window, Task]) -> list[Task]:
-        """The tasks without a part or file that matches the record. Drops the entries of those that do not match."""
+        """Return the tasks that must be fetched: no part or file exists for them, or it does not match the record.
+
+        The entries of parts and files that do not match are dropped.
+        """
         entries = self.inside()
         paths = [entry.path for entry in entries if entry.is_file]
         sizes = sizes_of(self._storage, paths, distant=self.export.distant)
@@ -144,7 +158,10 @@ class OpenRecord:
     # Changes by the run
 
     def take(self, fetched: Fetched) -> None:
-        """Note the fetched windows. IncompleteResult when they have other columns than the rest of their file."""
+        """Add fetched windows to the record.
+
+        Raises IncompleteResult if their columns differ from the columns of the other windows in the same file.
+        """
         if self.export.target.per_window:
             self._heads |= {entry.window: fetched.head for entry in fetched.entries}
         elif self.head != fetched.head:
@@ -154,7 +171,10 @@ class OpenRecord:
         self.left_out |= dict.fromkeys(fetched.left_out)
 
     def _begin_with(self, head: str) -> None:
-        """Begin the merged file with new columns, and drop the parts of earlier runs. All parts share one heading."""
+        """Begin the merged file with new columns.
+
+        The parts of earlier runs are dropped, because all parts must share one heading.
+        """
         columns = self.export.format.columns
         if self.inside():
             raise IncompleteResult(
@@ -168,7 +188,7 @@ class OpenRecord:
         self.head = head
 
     def _claim_files(self) -> None:
-        """Reduce the ranges to those of this run and of merged files, because the parts of other runs are gone."""
+        """Keep only the ranges of this run and of merged files, because the parts of other runs have been dropped."""
         whole = self.export.whole
         files = ((file.start, file.end) for file in self._record.merged)
         self._record = replace(self._record, ranges=union([(whole.start, whole.end), *files]))
@@ -178,13 +198,19 @@ class OpenRecord:
             self.entries.pop(window.start, None)
 
     def move(self, entry: ExportedFile) -> None:
-        """Note that a window is in the growing file. Its part is removed after the record is saved."""
+        """Note that a window is in the growing file.
+
+        The part of the window is removed after the next save of the record.
+        """
         self._moved.append(entry.path)
         self.entries[entry.start] = entry
         self.save_if_due()
 
     def note_merged(self, size: int, sha256: str) -> None:
-        """Note the size and hash of the merged file, before it gets its name, and the file that it replaces."""
+        """Note the size and the hash of the merged file before the file gets its name.
+
+        A file that it will replace is noted, too.
+        """
         path, whole, before = self.export.path, self.export.whole, self.earlier
         if before is not None and before.when and self._storage.size(path) is not None:
             if before.window == whole:
@@ -196,7 +222,7 @@ class OpenRecord:
         self.save()
 
     def note_published(self) -> None:
-        """Remove the parts, then note that the merged file has its name. The export is then complete."""
+        """Remove the parts, and note that the merged file has its name. Afterwards, the export is complete."""
         path, merged = self.export.path, self.merged
         assert merged is not None
         stateless = self.export.order.state is None  # no later run may ever use the other parts
@@ -220,7 +246,7 @@ class OpenRecord:
         self.replaced += [f"{self._storage.address(path)}, which had changed since its export" for path in paths]
 
     def note_columns(self) -> None:
-        """Note each change of columns from file to file once, in the order of the windows."""
+        """Note each change of the columns from one file to the next once, in the order of the windows."""
         reported = {self.head}
         for _, head in sorted(self._heads.items()):
             if self.head is not None and head not in reported:
@@ -233,12 +259,12 @@ class OpenRecord:
     # The record on the disk
 
     def save_if_due(self) -> None:
-        """Save the record, unless it was saved a moment ago."""
+        """Save the record, unless it was saved a short time ago."""
         if self._clock() - self._saved > max(self._saving / SAVE_SHARE, SAVE_INTERVAL_SECONDS):
             self.save()
 
     def save(self) -> None:
-        """Save the record, then remove the parts that moved into the growing file."""
+        """Save the record, and then remove the parts that are now in the growing file."""
         started = self._clock()
         entries = {entry.window: entry for entry in self.entries.values()}
         self._record = replace(self._record, head=self.head, entries=entries, columns=self._columns)
@@ -256,7 +282,7 @@ class OpenRecord:
         self._storage.remove_unfinished(folder)
 
     def interrupt(self) -> None:
-        """Save the record of a failed run. Without a state, a new and empty record is removed instead."""
+        """Save the record of a failed run. If there is no state, a new record without windows is removed."""
         with suppress(SvcctlError):
             self.note_columns()
             self.save()

@@ -1,7 +1,7 @@
-"""Ownership: the files that a run may write, and the files of earlier runs that stay.
+"""Ownership: the files that a run may write, and the files of earlier runs that must stay.
 
-A file of a window is replaced only by the same window of the same export, and a merged file only by a file of the same
-export over all of its range. The record says which files are the export's own.
+The file of a window is replaced only by the same window of the same export. A merged file is replaced only by a file of
+the same export that covers the whole range of the old file. The record says which files belong to the export.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def claim(export: Export) -> OpenRecord:
-    """Claim the range of a run: the export's record, with this range, not saved yet.
+    """Claim the range of a run. Returns the record of the export with this range added; the record is not saved yet.
 
-    UsageError when the record or a file of the target belongs to another export, or the record is damaged. The parts of
-    a merged file whose dates have another offset than this run's are dropped from the record.
+    Raises UsageError if the record or a file of the target belongs to another export, or if the record is damaged. For
+    a merged file, parts whose dates have another offset than in this run are dropped from the record.
     """
     record, replaced = _starting_over(export) if export.order.overwrite else (_continued(export), ())
     new = record is None
@@ -42,7 +42,7 @@ def claim(export: Export) -> OpenRecord:
 
 
 def _continued(export: Export) -> Record | None:
-    """The record for a run that keeps all windows of earlier runs; None for a first run."""
+    """Return the record for a run that keeps all windows of earlier runs; None for a first run."""
     record = _read(export)
     if record is None or record.identity.key == export.identity.key:
         return record
@@ -52,9 +52,9 @@ def _continued(export: Export) -> Record | None:
 
 
 def _starting_over(export: Export) -> tuple[Record | None, tuple[str, ...]]:
-    """The record for a run that fetches its whole range again, with the records that it replaces, in words.
+    """Return the record for a run that fetches its whole range again, and texts on the records that the run replaces.
 
-    The files of earlier runs outside of the range stay.
+    Files of earlier runs outside of the range stay in the record.
     """
     address = export.storage.address(export.record_path)
     try:
@@ -85,7 +85,10 @@ def _starting_over(export: Export) -> tuple[Record | None, tuple[str, ...]]:
 
 
 def _read(export: Export) -> Record | None:
-    """The record of the target; of the state, if one has run."""
+    """Return the record of the target; None if there is none.
+
+    If a state has run before, the record must be that of the state.
+    """
     order, storage, target = export.order, export.storage, export.target
     if order.state is not None and order.until is not None:
         return Record.of_state(order.state, order.until, storage, target).settled()
@@ -94,7 +97,7 @@ def _read(export: Export) -> Record | None:
 
 
 def _another(export: Export, record: Record) -> UsageError:
-    """The error for a target that belongs to another export."""
+    """Return the error for a target that belongs to another export."""
     target = export.storage.address(export.target.text)
     differences, options = record.identity.difference(export.identity)
     message = f"{target} belongs to another export: {differences}"
@@ -107,7 +110,7 @@ def _another(export: Export, record: Record) -> UsageError:
 
 
 def _refuse_files_of_others(export: Export, record: Record) -> None:
-    """UsageError for an existing file that the run would replace and may not."""
+    """Raise UsageError if the run would replace an existing file that it may not replace."""
     foreign: dict[str, Window | None] = {}
     if export.target.per_window:
         owners = {entry.path: entry.window for entry in record.entries.values()}
@@ -124,15 +127,16 @@ def _refuse_files_of_others(export: Export, record: Record) -> None:
 
 
 def _overlaps(ranges: Iterable[tuple[int, int]], window: Window) -> bool:
-    """Whether one of the ranges has a part of the window."""
+    """Return whether one of the ranges overlaps the window."""
     return any(start < window.end and window.start < end for start, end in ranges)
 
 
 def _ranges(export: Export, record: Record) -> tuple[tuple[int, int], ...]:
-    """The ranges of all runs, this run included. A window in them without an entry is a gap.
+    """Return the ranges of all runs, including this run. A window in a range that has no entry is a gap.
 
-    The runs of a state follow each other, so all of them count. Without a state, a killed run may never be repeated, so
-    earlier runs count only with their entries. If all runs write the same file, only this run counts.
+    The runs of a state follow each other, so the ranges of all its runs count. Without a state, a killed run may never
+    be repeated, so only the ranges of the entries of earlier runs count. If all runs write the same file, only this run
+    counts.
     """
     earlier = record.ranges
     if export.target.is_one_file:
@@ -143,6 +147,6 @@ def _ranges(export: Export, record: Record) -> tuple[tuple[int, int], ...]:
 
 
 def _without_the_oldest(export: Export, record: Record) -> Record:
-    """The record with at most `export.kept_windows` windows before this run."""
+    """Return the record with at most `export.kept_windows` windows from before this run."""
     ends = [entry.end for entry in (*record.entries.values(), *record.inside) if entry.end <= export.whole.start]
     return record if len(ends) <= export.kept_windows else record.later(sorted(ends)[-export.kept_windows - 1])

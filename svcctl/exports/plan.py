@@ -1,6 +1,7 @@
-"""The plan of a run: check the query and the target, and cut the range into windows.
+"""Planning a run: the query and the target are checked, and the range is cut into windows.
 
-Planning writes nothing. It reads the record only for windows of whole weeks, because earlier runs may have other weeks.
+Planning writes nothing. It reads the record only for windows of whole weeks, because the weeks of earlier runs may
+begin on another day.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ from svcctl.storage.targets import open_target
 
 
 def check_window(query: str, length: int) -> int:
-    """The length of windows that keeps the periods of a query whole: a multiple of `length` and of each period.
+    """Return the window length, in seconds, that cuts no period of a query: a multiple of `length` and of each period.
 
-    UsageError for a query that cannot be cut, because its rows are not those of its windows one after the other.
+    Raises UsageError for a query that cannot be cut into windows: the rows of its windows, one after the other, would
+    not be the rows of the query.
     """
     return lcm(length, *_periods(query))
 
@@ -59,10 +61,11 @@ def _periods(query: str) -> list[int]:
 
 
 def check_target(target: str, *, incremental: bool) -> None:
-    """UsageError for a target that cannot be a file, has a date outside of braces, or is one file in a missing folder.
+    """Raise UsageError for a target to which an export cannot be written.
 
-    With `incremental`, also for a target that the runs of a state cannot share. A pattern creates its folders; the
-    missing folder of a plain path is taken for a mistake.
+    Such a target cannot be a file, has a date outside of braces, or is a plain path in a folder that does not exist.
+    (The folders of a pattern are created, but a missing folder in a plain path is probably a mistake.) With
+    `incremental`, a target that the runs of a state cannot share also raises UsageError.
     """
     if not target:
         raise UsageError("--output is empty", hint="name a file, as in -o events.csv")
@@ -78,7 +81,7 @@ def check_target(target: str, *, incremental: bool) -> None:
             hint="name a file for each window, out/{start:%Y%m%dT%H}.csv, or for each run, out/{from:%Y%m%dT%H}.csv",
         )
     if incremental and named.ends_with_run:
-        # A killed run of a state is repeated with a later end, which would be another name.
+        # If a run of a state is killed, the next run has a later end, so the name would be another one.
         raise UsageError(
             f"{target} contains the end of the run, but a repeated run of a state has a later end",
             hint="use its start instead, as in out/{from:%Y%m%dT%H}.csv",
@@ -97,9 +100,9 @@ def check_target(target: str, *, incremental: bool) -> None:
 
 
 def plan(order: Order, environment: Mapping[str, str]) -> Export:
-    """The export of a run, with notes for the user.
+    """Plan the export for an order. The export contains notes for the user.
 
-    UsageError for a query, a target or a format that cannot be exported.
+    Raises UsageError if the query, the target or the format is not possible in an export.
     """
     notes = []
     length = check_window(order.query, order.window)
@@ -141,7 +144,7 @@ def plan(order: Order, environment: Mapping[str, str]) -> Export:
 
 
 def _counts_from_1970(identity: Identity, storage: Storage, target: Target) -> bool:
-    """Whether the record has weeks that begin on Thursday, like the multiples of a week since 1970."""
+    """Return whether the record has weeks that begin on Thursday, as weeks do that are counted from 1970-01-01."""
     with suppress(DamagedRecord):  # `claim` refuses or replaces a damaged record
         record = Record.read(storage, target)
         return record is not None and record.identity == identity
@@ -149,7 +152,10 @@ def _counts_from_1970(identity: Identity, storage: Storage, target: Target) -> b
 
 
 def _whole(order: Order, target: Target, grid: WindowGrid) -> Window:
-    """The range of a run: up to the last settled window, and of whole windows if each has its own file."""
+    """Return the range of a run. It ends with the last settled window.
+
+    If each window has its own file, windows are whole.
+    """
     start, end = order.start, order.end
     if target.per_window:
         start = grid.around(start).start
@@ -160,7 +166,7 @@ def _whole(order: Order, target: Target, grid: WindowGrid) -> Window:
 
 
 def _about_offsets(zone: Zone, whole: Window, target: Target) -> Iterator[str]:
-    """Notes on dates without an offset, if the offset of the zone changes within the range."""
+    """Yield a note on dates without an offset, if the offset of the zone changes within the range."""
     if len(zone.spans(whole.start, whole.end)) > 1:
         offset = f"all dates are written in {zone.offset_name(whole.start)}"
         if target.per_window:
@@ -169,11 +175,11 @@ def _about_offsets(zone: Zone, whole: Window, target: Target) -> Iterator[str]:
 
 
 def _offsets(order: Order) -> set[int]:
-    """The offsets of the order's zone in winter and in summer, in seconds."""
+    """Return the offsets of the order's zone in January and in July, in seconds."""
     clocks = (order.zone or GMT).clocks
     return {(clocks.utcoffset(datetime(2024, month, 1)) or timedelta()) // timedelta(seconds=1) for month in (1, 7)}
 
 
 def _clashes(order: Order) -> bool:
-    """Whether windows of the order's zone would cut the periods of the query, which the service counts in UTC."""
+    """Return whether windows in the order's zone would cut periods of the query, which the service counts in UTC."""
     return any(offset % period for offset in _offsets(order) for period in _periods(order.query))

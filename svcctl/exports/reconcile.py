@@ -1,10 +1,10 @@
-"""Reconcile an export with its service: fetch only the changed windows again.
+"""Reconciling an export with its service: only changed windows are fetched again.
 
     compare by counts, or by fetching ─> fetch the changed windows ─> replace their files, or rewrite the merged file
 
-The file of a window is replaced at once. A merged file is rewritten from the bytes of the old file and the new parts.
-The record gets the hash of the new file before the file gets its name, so that the next command can complete a killed
-reconcile.
+The file of a window is replaced at once. A merged file is rewritten from the bytes of the old file and from the new
+parts. The hash of the new file is saved in the record before the file gets its name, so that the next command can
+complete a reconcile that was killed.
 """
 
 from __future__ import annotations
@@ -33,15 +33,19 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 LEAST_PERIOD = 60
-"""Seconds. Windows whose edges have a shorter common divisor are counted one by one."""
+"""The shortest period, in seconds, by which rows are counted.
+
+The period is the greatest common divisor of the windows' edges. If it is shorter, windows are counted one by one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowDifference:
-    """A changed window: its entry before, and its `rows` at the service now. `file` is the address of its file.
+    """A changed window.
 
-    `times` counts the replacements of the window by reconciles, this one included. With `fewer`, the service has fewer
-    rows than the file, and the file stays.
+    `entry` is the old entry, `rows` is the number of rows at the service now, and `file` is the address of its file.
+    `times` is the number of times that a reconcile has replaced the window, including this time. `fewer` says that the
+    service has fewer rows than the file, so the file stays.
     """
 
     entry: ExportedFile
@@ -52,7 +56,7 @@ class WindowDifference:
 
 
 def export_of(record: Record, environment: Mapping[str, str], retries: int) -> Export:
-    """The export of a record, with an empty range."""
+    """Return the export that a record describes, with an empty range."""
     identity = record.identity
     order = Order(
         identity.query,
@@ -78,7 +82,10 @@ def export_of(record: Record, environment: Mapping[str, str], retries: int) -> E
 
 
 def counts(export: Export, entries: Sequence[ExportedFile], client: Client) -> dict[Window, int]:
-    """The number of rows of each window at the service, by one grouped query if the windows allow it."""
+    """Return the number of rows of each window at the service.
+
+    One grouped query counts them, if the windows allow it.
+    """
     period = gcd(*(edge for entry in entries for edge in (entry.start, entry.end)))
     if period < LEAST_PERIOD:
         return {entry.window: sum(_grouped(export, entry.window, "", client).values()) for entry in entries}
@@ -90,7 +97,10 @@ def counts(export: Export, entries: Sequence[ExportedFile], client: Client) -> d
 
 
 def _grouped(export: Export, window: Window, every: str, client: Client) -> dict[int, int]:
-    """The number of rows of each period, by its start in epoch seconds; without a period, of the whole window by 0."""
+    """Return the number of rows of each period, by the start of the period in epoch seconds.
+
+    `every` is the period as in a query. If it is empty, the result has the rows of the whole window, by the key 0.
+    """
     query = counting(export.identity.query, every)
     request = QueryRequest(window.start, window.end, query, mode="json/simple/compact")
     with client.query(request) as answer:
@@ -98,10 +108,10 @@ def _grouped(export: Export, window: Window, every: str, client: Client) -> dict
 
 
 class Reconcile:
-    """One reconcile of an export. The caller holds the lock of the target.
+    """One reconcile of an export. The caller must hold the lock of the target.
 
-    With `dry`, it only compares. With `fewer`, it also replaces windows that have fewer rows now. `note` is called with
-    the text of a note for the user.
+    With `dry`, the windows are only compared. With `fewer`, windows that have fewer rows now are replaced, too. `note`
+    is called with each note for the user.
     """
 
     def __init__(
@@ -117,24 +127,27 @@ class Reconcile:
         if record is None:
             raise IncompleteResult(f"the record {export.storage.address(export.record_path)} has vanished")
         self.record: Record = record.settled()
-        """The record, with the windows that were replaced so far."""
+        """The record, including the windows that have been replaced so far."""
         self._failures = Failures(stops=False)
         self._saved = 0.0
         self.differences: list[WindowDifference] = []
         self.losses = Losses()
-        """The losses of the replaced windows."""
+        """The counts of values in the replaced windows that the format could not hold."""
         self.left_out: dict[str, None] = {}
         """The columns that the table has gained since the first windows; files leave them out."""
 
     def entries(self, start: int, end: int) -> list[ExportedFile]:
-        """The windows of finished files that overlap a range, in order."""
+        """Return the windows of finished files that overlap a range, in order."""
         record = self.record
         entries = record.entries.values() if self._export.target.per_window else record.inside
         inside = (entry for entry in entries if entry.start < end and start < entry.end)
         return sorted(inside, key=lambda entry: entry.window)
 
     def __call__(self, start: int, end: int, client: Client, *, deep: bool) -> Mapping[Window, SvcctlError]:
-        """Compare the windows that overlap a range, and replace the changed ones; returns the failed windows."""
+        """Compare the windows that overlap a range, and replace the changed windows.
+
+        Returns the failed windows with their errors.
+        """
         entries = self.entries(start, end)
         by_counts = not deep and not outline(self.record.identity.query).has("group")
         if by_counts and entries:
@@ -152,7 +165,7 @@ class Reconcile:
         return self._failures.gaps
 
     def _stays(self, entry: ExportedFile, rows: int) -> bool:
-        """Whether a changed window that has `rows` at the service is not replaced."""
+        """Return whether a changed window stays as it was. `rows` is the number of its rows at the service."""
         return self._dry or (rows < entry.rows and not self._fewer)
 
     def _note(self, entry: ExportedFile, rows: int) -> None:
@@ -161,7 +174,10 @@ class Reconcile:
         self.differences.append(WindowDifference(entry, rows, self._storage.address(entry.path), times, fewer))
 
     def _fetched(self, entries: Sequence[ExportedFile], *, replaces: bool) -> Generator[tuple[ExportedFile, Fetched]]:
-        """Fetch windows; yields the changed windows that replace old ones, and notes those that stay."""
+        """Fetch windows.
+
+        Yields each changed window that replaces its old rows, and notes each changed window that stays.
+        """
         export = self._export
         task, per_window = export.task, export.target.per_window
         files = {file.path: file.window for file in self.record.merged}
@@ -216,7 +232,7 @@ class Reconcile:
     # Merged files
 
     def _replace_merged(self, path: str, entries: Sequence[ExportedFile]) -> None:
-        """Rewrite a merged file if windows in it have changed; parquet files are fetched whole."""
+        """Rewrite a merged file if some of its windows have changed. A parquet file is fetched again as a whole."""
         (file,) = (file for file in self.record.merged if file.path == path)
         outside = {
             window: entry
@@ -229,7 +245,7 @@ class Reconcile:
                 raise IncompleteResult(
                     f"a run that replaces {address} has not ended", hint="run the export again first"
                 )
-            self.record = replace(self.record, entries=outside)  # the parts inside are of a killed reconcile
+            self.record = replace(self.record, entries=outside)  # the others are from a killed reconcile
         joins, gaps = self._export.format.joins, len(self._failures.gaps)
         changed = list(self._fetched(entries, replaces=joins))
         if not changed or len(self._failures.gaps) > gaps:
@@ -302,14 +318,14 @@ class Reconcile:
 
 
 class _Slices:
-    """The bytes of a file, read in slices of any size."""
+    """The bytes of a file, which are read in slices of any size."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
         self._rest = memoryview(b"")
 
     def take(self, size: int) -> Iterator[memoryview]:
-        """The next `size` bytes in pieces; fewer at the end of the file."""
+        """Yield the next `size` bytes in pieces. At the end of the file, there may be fewer bytes."""
         while size > 0:
             if not self._rest:
                 self._rest = memoryview(next(self._pieces, b""))

@@ -1,7 +1,7 @@
-"""The record of an export: a file next to its target with the identity of the export and a line for each window.
+"""The record of an export: a file next to the target, with the identity of the export and a line for each window.
 
-The record is one JSON document, `.<target>.export/record.json`, replaced in one step. Its first line holds the hash of
-the other lines, so that a damaged digit cannot turn a window with events into an empty one.
+The record is a JSON document, `.<target>.export/record.json`, which is replaced in one step. Its first line has the
+hash of the other lines. So a damaged digit is noticed, and cannot turn a window with events into an empty window.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ VERSION = 1
 NAME = "record.json"
 
 MAX_SINGLE_SIZES = 8
-"""The most objects on a server whose sizes are requested one by one; the sizes of more come from one listing."""
+"""The maximum number of objects on a server whose sizes are requested one by one.
+
+For more objects, one listing gives all sizes.
+"""
 
 PROFILE = "give the profile of that service with -p"
 STARTS_OVER = "start over: 'svcctl export rm {state} --yes', then the same command with --from DATE --force"
@@ -42,12 +45,13 @@ class DamagedRecord(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class ExportedFile:
-    """A stored window, or the merged file of a run: an entry of the record.
+    """An entry of the record: a stored window, or the merged file of a run.
 
-    `bytes` and `sha256` are those of the stored part or file, after compression. `path` is empty for a window without
-    events that has no part. With an `offset`, the bytes of the window begin there in the merged file. `when` is the
-    epoch second of the storing; 0 for a merged file that may not have its name yet. `changes` are the replacements by
-    reconcile: the epoch second, the rows before and the rows after.
+    `bytes` and `sha256` are the size and the hash of the stored part or file, after compression. `path` is empty for a
+    window without events that has no part. With an `offset`, the bytes of the window are in the merged file, and begin
+    at that byte. `when` is the epoch second at which the data was stored; 0 for a merged file that may not have its
+    name yet. `changes` has an element for each time that a reconcile replaced the window: the epoch second, the number
+    of rows before, and the number of rows after.
     """
 
     start: int
@@ -70,7 +74,7 @@ class ExportedFile:
         return bool(self.path) and self.offset is None
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields by name, without an empty offset or empty changes."""
+        """Return the fields by name. An empty offset and empty changes are left out."""
         return {name: value for name in _ENTRY if (value := getattr(self, name)) not in (None, ())}
 
 
@@ -79,45 +83,47 @@ _ENTRY = tuple(field.name for field in fields(ExportedFile))
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The windows and files of an export."""
+    """The record of an export: its windows and its files."""
 
     storage: Storage
     target: Target
-    """The target by its name in the storage."""
+    """The target, by its name in the storage."""
     identity: Identity
     head: str | None = None
-    """The head that all windows share, see ExportFormat; None before the first window."""
+    """The head that all windows share (see ExportFormat); None before the first window."""
     entries: Mapping[Window, ExportedFile] = field(default_factory=dict)
-    """The files of windows, or the parts of a run without a merged file yet."""
+    """The files of windows; or, for an export to a merged file, the windows that are not in a finished merged file."""
     merged: tuple[ExportedFile, ...] = ()
     """The merged files."""
     inside: tuple[ExportedFile, ...] = ()
-    """The windows in merged files, under the paths of these files."""
+    """The windows in finished merged files. The path of each is the path of the merged file."""
     replacing: tuple[ExportedFile, ...] = ()
-    """The merged file that a reconcile is replacing, followed by the changed windows in it."""
+    """The new entry of the merged file that a reconcile is replacing, followed by the changed windows in that file."""
     ranges: tuple[tuple[int, int], ...] = ()
-    """The ranges of all runs, as (start, end) in order; only of the last run if all runs write the same file.
+    """The ranges of all runs, as (start, end), in order.
 
-    A window in a range and without an entry is a gap.
+    If all runs write the same file, only the range of the last run. A window that is in a range but has no entry is a
+    gap.
     """
     since: int = 0
-    """The end of the windows that the record has dropped."""
+    """The epoch second up to which the record has dropped its windows; 0 if it has dropped none."""
     columns: tuple[str, ...] = ()
-    """The columns of the first windows of a query for all columns. Later windows keep them."""
+    """For a query for all columns, the columns of the first windows. Later windows keep these columns."""
     verified: int = 0
     """The epoch second up to which the last verify found all windows; 0 before the first verify."""
     name: str | None = None
-    """The name of the state that writes to the target; None without one, and unless the record is from `find`."""
+    """The name of the state that writes to the target; None without a state. Only `find` sets the name."""
     state: State | None = None
-    """The state of this name."""
+    """The state with this name."""
 
     # The file
 
     @classmethod
     def find(cls, name: str, states: States, environment: Mapping[str, str]) -> Record:
-        """The record of the export with this state, or to this path.
+        """Return the record of the export whose state has this name, or whose target is this path.
 
-        NotFound without such an export. UsageError when a state's record is missing, damaged or not that of the state.
+        Raises NotFound if there is no such export. Raises UsageError if the record of a state is missing, is damaged,
+        or does not belong to the state.
         """
         owner = (name, states.need(name)) if name in states.names() else states.writing(name)
         storage, path = open_target(name if owner is None else owner[1].target, environment)
@@ -135,7 +141,10 @@ class Record:
 
     @classmethod
     def read(cls, storage: Storage, target: Target) -> Record | None:
-        """The record of a target, None without one. UsageError when it is damaged or of a newer version."""
+        """Return the record of a target; None if there is none.
+
+        Raises UsageError if the record is damaged or of a newer version.
+        """
         name = path_of(target)
         if storage.size(name) is None:
             return None
@@ -144,7 +153,10 @@ class Record:
 
     @classmethod
     def of_state(cls, name: str, until: int, storage: Storage, target: Target) -> Record:
-        """The record of a state that has come to `until`. UsageError when it is missing, damaged or ends elsewhere."""
+        """Return the record of a state whose last run ended at `until`.
+
+        Raises UsageError if the record is missing, is damaged, or ends at another moment.
+        """
         address = storage.address(path_of(target))
         hint = STARTS_OVER.format(state=name)
         try:
@@ -167,7 +179,7 @@ class Record:
             sink.complete()
 
     def to_text(self) -> str:
-        """The document, with one line per window."""
+        """Return the record as a JSON document with one line for each window."""
         members = {
             "key": self.identity.key,
             "directory": _directory(self.target),
@@ -186,9 +198,10 @@ class Record:
 
     @classmethod
     def from_text(cls, text: str, storage: Storage, target: Target) -> Record:
-        """The record in a document. UsageError when it is damaged or of a newer version.
+        """Return the record in a document. Raises UsageError if the document is damaged or of a newer version.
 
-        The paths of entries begin with the target's directory, which may have had another name when they were written.
+        In the document, the paths of entries begin with the directory of the target. If the directory has another name
+        now, the paths are changed.
         """
         address, directory = storage.address(path_of(target)), _directory(target)
         try:
@@ -234,7 +247,7 @@ class Record:
 
     @property
     def output(self) -> str:
-        """The target as it was given to --output."""
+        """The target, as it was given to --output."""
         return self.storage.address(self.target.text) if self.is_distant else self.target.text
 
     @property
@@ -243,21 +256,21 @@ class Record:
         return not (self.entries or self.merged)
 
     def ends_at(self, until: int) -> bool:
-        """Whether a state that has come to `until` can belong to these runs."""
+        """Return whether the record can belong to a state whose last run ended at `until`."""
         return until <= self.since or any(start <= until <= end for start, end in self.ranges)
 
     def is_past(self, window: Window) -> bool:
-        """Whether no later run of the state fetches this window again; True without a state."""
+        """Return whether later runs of the state will not fetch this window; True without a state."""
         return self.state is None or window.start < self.state.until
 
     def files(self) -> list[ExportedFile]:
-        """The files that the storage should have: of windows, of runs, and the parts of an unfinished run."""
+        """Return the entries of all files that the storage should have: merged files, files of windows, and parts."""
         return [*self.merged, *(entry for _, entry in sorted(self.entries.items()) if entry.is_file)]
 
     def naming_range(self, entry: ExportedFile) -> Window:
-        """The range of a run that writes this file under the same name again.
+        """Return the range for a run that writes this file again, under the same name.
 
-        The range starts with the file's old run if the name contains the start of the run.
+        If the name contains the start of the run, the range starts where the old run started.
         """
         target = self.target
         if not (target.per_window and target.per_run):
@@ -272,7 +285,7 @@ class Record:
     # Gaps and losses
 
     def gaps(self) -> list[Window]:
-        """The parts of the ranges without an entry."""
+        """Return the parts of the ranges that no entry covers."""
         gaps = []
         windows = sorted([*self.entries, *(entry.window for entry in self.merged)])
         for start, end in self.ranges:
@@ -287,14 +300,14 @@ class Record:
         return gaps
 
     def holdings(self) -> tuple[list[ExportedFile], list[tuple[str, ExportedFile]]]:
-        """The entries whose files exist, each window once, and the lost entries: each with `no file` or `damaged`.
+        """Return the entries whose files exist, and the lost entries, each with the text `no file` or `damaged`.
 
-        Only sizes are compared, so damage that keeps the size is not found.
+        Each window is covered by only one entry. Only sizes are compared, so damage that keeps the size is not found.
         """
         starts = sorted(window.start for window in self.entries)
 
         def has_entries(merged: ExportedFile) -> bool:
-            """Whether the windows of the file have entries: it does not have its name yet, or is being replaced."""
+            """Return whether windows of the file have entries: the file has no name yet, or is being replaced."""
             at = bisect_left(starts, merged.start)
             return at < len(starts) and starts[at] < merged.end
 
@@ -311,13 +324,14 @@ class Record:
         return [entry for entry in entries if entry not in missing], lost
 
     def count_missing(self, lost: Sequence[tuple[str, ExportedFile]]) -> int:
-        """The number of windows in gaps, and in the lost entries of `holdings`."""
+        """Return the number of windows in the gaps and in the lost entries, which `holdings` returns."""
         return self.identity.count([*self.gaps(), *(entry.window for _, entry in lost)])
 
     def still_verified(self, lost: Sequence[tuple[str, ExportedFile]] = ()) -> int:
-        """The epoch second up to which the last verify found all windows, 0 before the first verify.
+        """Return the epoch second up to which all windows are verified; 0 before the first verify.
 
-        It is earlier if a gap, or a lost entry of `holdings`, begins before it.
+        This is the result of the last verify, or the start of the first gap or lost entry (see `holdings`) if that is
+        earlier.
         """
         starts = [*(gap.start for gap in self.gaps()), *(entry.start for _, entry in lost)]
         return min([self.verified, *starts, *(end for _, end in self.ranges[-1:])])
@@ -325,7 +339,7 @@ class Record:
     # Changes
 
     def later(self, date: int) -> Record:
-        """The record without the windows and files that ended by a date."""
+        """Return the record without the windows and files that ended at or before a date, in epoch seconds."""
         merged = tuple(file for file in self.merged if file.end > date)
         files = {file.path for file in merged}
         return replace(
@@ -338,7 +352,7 @@ class Record:
         )
 
     def settled(self) -> Record:
-        """The record after a reconcile that was killed while it replaced a merged file."""
+        """Return the record as it must be after a reconcile was killed while it replaced a merged file."""
         if not self.replacing:
             return self
         file = self.replacing[0]
@@ -347,7 +361,7 @@ class Record:
         return replace(self, replacing=())
 
     def replaced(self) -> Record:
-        """The record after a reconcile has replaced a merged file."""
+        """Return the record as it must be after a reconcile has replaced a merged file."""
         file, *windows = self.replacing
         new = {entry.window: entry for entry in windows}
         merged = (*(other for other in self.merged if other.path != file.path), file)
@@ -356,7 +370,7 @@ class Record:
 
 
 def folder_of(target: Target) -> str:
-    """The folder of an export's record and parts, with a slash at its end."""
+    """Return the folder of the record and the parts of an export, with a slash at its end."""
     rest = target.rest
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", rest)
     if plain != rest:  # two targets never share a folder
@@ -365,18 +379,18 @@ def folder_of(target: Target) -> str:
 
 
 def path_of(target: Target) -> str:
-    """The path of the record of a target."""
+    """Return the path of the record of a target."""
     return f"{folder_of(target)}{NAME}"
 
 
 def _directory(target: Target) -> str:
-    """The directory of the record's folder, with which the paths of all entries begin."""
+    """Return the directory that contains the record's folder. The paths of all entries begin with this directory."""
     folder = folder_of(target)
     return folder[: folder.rstrip("/").rfind("/") + 1]
 
 
 def _entry(values: Mapping[str, Any], old_directory: str, directory: str) -> ExportedFile:
-    """An entry of a document whose paths began with `old_directory`."""
+    """Make an entry from a document in which paths begin with `old_directory`."""
     entry = ExportedFile(**values)
     entry = replace(entry, changes=tuple((when, before, after) for when, before, after in entry.changes))
     if not entry.path or not entry.path.startswith(old_directory):
@@ -385,13 +399,13 @@ def _entry(values: Mapping[str, Any], old_directory: str, directory: str) -> Exp
 
 
 def _lines(entries: Iterable[ExportedFile]) -> str:
-    """A list with a line for each entry."""
+    """Return a JSON list with a line for each entry."""
     lines = ",\n".join(json.dumps(entry.to_dict()) for entry in entries)
     return f"[\n{lines}\n]"
 
 
 def sizes_of(storage: Storage, names: Collection[str], *, distant: bool) -> Mapping[str, int]:
-    """The sizes of the objects that exist."""
+    """Return the sizes of objects in bytes, by name. Objects that do not exist are left out."""
     plain = all(posixpath.normpath(name) == name for name in names)
     if distant and len(names) > MAX_SINGLE_SIZES and plain:
         members = frozenset(names)
@@ -401,7 +415,7 @@ def sizes_of(storage: Storage, names: Collection[str], *, distant: bool) -> Mapp
 
 
 def union(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The union of ranges, in order; ranges that touch become one."""
+    """Return the union of ranges, in order. Ranges that touch or overlap become one range."""
     result: list[tuple[int, int]] = []
     for start, end in sorted(ranges):
         if result and start <= result[-1][1]:

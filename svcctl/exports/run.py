@@ -1,11 +1,11 @@
-"""A run of an export: find the missing windows, hand them to workers, and publish the files.
+"""A run of an export: it finds the missing windows, hands them to workers, and publishes the files.
 
     claim the target ─> fetch the missing windows ─> write the merged file, or a file per window ─> move the state
 
-A run may end at any moment: a part has its name only when it is complete, the record names only existing parts, and
-the merged file gets its name before its parts are removed. So the next run resumes.
+A run may be killed at any moment, and the next run resumes. For this reason, a part gets its name only when it is
+complete, the record names only existing parts, and the merged file gets its name before its parts are removed.
 
-A window that fails does not stop the others. The next run fetches only the missing windows.
+If a window fails, the other windows are still fetched. The next run fetches only the missing windows.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from svcctl.storage import Storage
 
 @contextmanager
 def locked(storage: Storage, target: Target) -> Iterator[None]:
-    """Hold the lock of a target: an object that is written until the block ends. Locked when another run holds it.
+    """Hold the lock of a target during a block. The lock is an object that is being written until the block ends.
 
-    Only local files have locks.
+    Raises Locked if another run holds the lock. Only local files have locks.
     """
     try:
         lock = storage.create(f"{folder_of(target)}run", overwrite=True)
@@ -50,7 +50,7 @@ def locked(storage: Storage, target: Target) -> Iterator[None]:
 
 @contextmanager
 def opened(export: Export) -> Iterator[OpenRecord]:
-    """The record of an export, open for a run that holds the lock."""
+    """Lock the target of an export, and open its record for a run."""
     with locked(export.storage, export.target):
         record = claim(export)
         record.open()
@@ -60,8 +60,8 @@ def opened(export: Export) -> Iterator[OpenRecord]:
 class ExportRun:
     """One run of an export. With `stops`, the first failed window ends the run.
 
-    `report` is called with the number of finished windows, the number of all windows, and the last fetched windows:
-    None before the first window, and for a failed window.
+    `report` is called with the number of finished windows, the number of all windows, and the result of the last
+    request. The result is None before the first request, and for a failed request.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ExportRun:
         self._damaged: set[Window] = set()
 
     def __call__(self) -> Summary:
-        """Export all windows. Raises the error that ends the run early."""
+        """Export all windows. If an error ends the run early, raises this error."""
         idle = False
         try:
             if self._export.target.per_window:
@@ -100,7 +100,10 @@ class ExportRun:
     # Fetching
 
     def _fetching(self, tasks: Sequence[Task]) -> Iterator[None]:
-        """Fetch windows; yields after each request, when its windows are in the record or have failed."""
+        """Fetch windows.
+
+        Yields after each request, when the windows of the request are in the record or have failed.
+        """
         total, finished = len(self._tasks), len(self._tasks) - len(tasks)
         self._report(finished, total, None)
         joined = self._export.joined if self._export.joins_windows else None
@@ -123,7 +126,7 @@ class ExportRun:
     # Merging
 
     def _merge(self) -> None:
-        """Write the merged file while its windows arrive. Damaged parts are fetched again, once."""
+        """Write the merged file while its windows arrive. A damaged part is fetched again once."""
         earlier = self._record.earlier
         overwrite = self._export.order.overwrite or (earlier is not None and earlier.window in self._export.whole)
         while True:
@@ -162,7 +165,7 @@ class ExportRun:
             raise
 
     def _parts(self, file: MergedFile, arriving: Iterator[None]) -> Iterator[Part]:
-        """The parts of all windows in order, as they arrive; none after a failed window."""
+        """Yield the parts of all windows in order, as they arrive. After a failed window, no part is yielded."""
         export, record, gaps = self._export, self._record, self._failures.gaps
         for window in record.windows():
             while (entry := record.at(window)) is None and window not in gaps:

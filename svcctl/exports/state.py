@@ -1,8 +1,9 @@
-"""The state of an incremental export: a name for its target, and the end of its last run, where the next run starts.
+"""The state of an incremental export: a name for the target, and the end of the last run, at which the next run starts.
 
-A state is a small file in the folder of states, with a lock file next to it. A run holds the lock; a second run of the
-state ends at once (exit 9). The state moves only after the files of a run are published, so the next run makes up for a
-failed one. A run is refused when the record of the target does not fit the state.
+A state is a small file in the folder of states, with a lock file next to it. A run holds the lock, so a second run of
+the same state ends at once (exit 9). The end in the state moves only after the files of a run are published. So after a
+failed run, the next run starts at the same moment. A run is refused if the record of the target does not match the
+state.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The state of an export. Its next run starts at the epoch second `until`.
+    """The state of an export. The next run of the export starts at the epoch second `until`.
 
-    `target` is a path that is valid in every directory. `failed` says when and why the last run failed; empty if it
-    succeeded.
+    `target` is a path that is valid in every current directory. `failed` says when and why the last run failed; it is
+    empty if that run succeeded.
     """
 
     target: str
@@ -40,11 +41,14 @@ class State:
 
 
 class DamagedState(UsageError):
-    """A state whose file cannot be read as a state."""
+    """A state whose file does not contain a valid state."""
 
 
 def placed(target: str) -> str:
-    """A target in the one spelling that is valid in every directory."""
+    """Return a target in the spelling that is valid in every current directory.
+
+    Equal targets have the same spelling.
+    """
     if "://" in target:
         return target
     try:
@@ -55,7 +59,7 @@ def placed(target: str) -> str:
 
 
 def default_states(environment: Mapping[str, str]) -> States:
-    """The states in the folder SVCCTL_STATE; without that, in the state directory of the platform."""
+    """Return the states in the folder that SVCCTL_STATE names, or else in the state directory of the platform."""
     if named := environment.get(STATE_ENVIRONMENT):
         return States(home.expanded_path(named).absolute())
     return States(home.directory("state", STATE_ENVIRONMENT) / "exports")
@@ -68,7 +72,7 @@ class States:
     folder: Path
 
     def path(self, name: str) -> Path:
-        """The file of a state; UsageError for a name that a state cannot have."""
+        """Return the path of the file of a state. Raises UsageError for a name that a state cannot have."""
         if not _NAME.fullmatch(name):
             raise UsageError(
                 f"'{name}' cannot name a state", hint="a name is 1 to 100 letters, digits, '.', '_' or '-'"
@@ -76,14 +80,17 @@ class States:
         return self.folder / f"{name}.json"
 
     def names(self) -> list[str]:
-        """The names of all states."""
+        """Return the names of all states."""
         try:
             return sorted(path.stem for path in self.folder.glob("*.json"))
         except OSError as error:
             raise UsageError(f"states {self.folder} cannot be read: {error.strerror}") from None
 
     def load(self, name: str) -> State | None:
-        """The state of a name, None before its first run. UsageError when its file is damaged."""
+        """Return the state with a name; None before the first run of the state.
+
+        Raises UsageError if its file is damaged.
+        """
         path = self.path(name)
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
@@ -102,7 +109,7 @@ class States:
             raise UsageError(f"state {path} cannot be read: {error.strerror}") from None
 
     def writing(self, target: str) -> tuple[str, State] | None:
-        """The name and the state that write to a target; None without one."""
+        """Return the state that writes to a target, with its name; None if no state writes to the target."""
         place = placed(target)
         for name in self.names():
             with suppress(UsageError):  # a damaged state of another export does not matter here
@@ -111,14 +118,14 @@ class States:
         return None
 
     def need(self, name: str) -> State:
-        """The state of a name; NotFound when there is none."""
+        """Return the state with a name. Raises NotFound if there is no such state."""
         if (state := self.load(name)) is None:
             names = choices(self.names())
             raise NotFound(f"no export state '{name}'", hint=f"states are: {names}" if names else None)
         return state
 
     def save(self, name: str, state: State) -> None:
-        """Replace the state of a name. It is on the disk when this returns."""
+        """Replace the state with a name. When this returns, the new state is synced to the disk."""
         path = self.path(name)
         document = {"version": VERSION, **asdict(state)}
         try:
@@ -137,7 +144,7 @@ class States:
 
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:
-        """Hold the lock of a state; Locked when another run holds it."""
+        """Hold the lock of a state during a block. Raises Locked if another run holds the lock."""
         path = self.path(name).with_suffix(".lock")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

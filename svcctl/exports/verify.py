@@ -1,4 +1,4 @@
-"""Verify an export: find damaged and missing files, and the ranges to fetch again."""
+"""Verifying an export: finding damaged and missing files, and the ranges that must be fetched again."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ DAMAGED, MISSING, NOT_EXPORTED = "damaged", "missing", "not exported"
 
 @dataclass(frozen=True, slots=True)
 class LostRange:
-    """A range without a sound file: the file is DAMAGED or MISSING, or the range is NOT_EXPORTED.
+    """A range without a sound file.
 
-    `window` is the range to fetch again. `since` is the start of the lost range, which may be after the start of
-    `window`.
+    Its kind is DAMAGED or MISSING for a file, or NOT_EXPORTED for a range without a file. `window` is the range to
+    fetch again. `since` is the epoch second at which the lost range starts. It may be later than the start of `window`.
     """
 
     kind: str
     window: Window
     since: int
     file: str | None = None
-    """The address of the file; None without one."""
+    """The address of the file; None for a range without a file."""
 
     @property
     def text(self) -> str:
@@ -34,7 +34,7 @@ class LostRange:
 
 @dataclass
 class HashProgress:
-    """The numbers of files and bytes that have been hashed."""
+    """The number of files and the number of bytes that have been hashed so far."""
 
     files: int = 0
     bytes: int = 0
@@ -44,7 +44,7 @@ class HashProgress:
 
 
 def damage(record: Record, progress: HashProgress | None = None) -> Iterator[LostRange]:
-    """Hash all files; yields the damaged and missing files, then the gaps."""
+    """Hash all files. Yields the damaged and the missing files, and then the gaps."""
     progress = progress or HashProgress()
     for entry in record.files():
         hashes = {entry.sha256}
@@ -61,10 +61,12 @@ def damage(record: Record, progress: HashProgress | None = None) -> Iterator[Los
 
 
 def verified_until(record: Record, losses: Iterable[LostRange], date: int) -> int:
-    """The epoch second up to which all windows are verified, after a verify of the windows that ended after `date`.
+    """Return the epoch second up to which all windows are verified, after a verify.
 
-    It is the start of the first lost range, or the end of the export without one. It does not change if `date` skips
-    windows that were never verified.
+    The verify covered the windows that ended after `date`, and found `losses`.
+
+    The result is the start of the first lost range, or the end of the export if no range is lost. If `date` is so late
+    that windows were skipped that were never verified, the result is the old value.
     """
     if not record.ranges or date > max(record.verified, record.ranges[0][0]):
         return record.verified
@@ -72,7 +74,7 @@ def verified_until(record: Record, losses: Iterable[LostRange], date: int) -> in
 
 
 def remember(record: Record, verified: int) -> None:
-    """Save the date up to which an export is verified. Locked while a run of the export goes on."""
+    """Save the epoch second up to which an export is verified. Raises Locked while a run of the export is going on."""
     if verified == record.verified:
         return
     with locked(record.storage, record.target):
@@ -81,9 +83,10 @@ def remember(record: Record, verified: int) -> None:
 
 
 def keep(record: Record, date: int) -> tuple[int, int]:
-    """Drop the windows that ended by a date from the record; returns their number, and how many of their files exist.
+    """Drop the windows that ended at or before a date from the record.
 
-    UsageError for a date after the end of the export, and for an export to one file.
+    Returns the number of dropped windows, and the number of their files that exist. Raises UsageError for a date after
+    the end of the export, and for an export to one file.
     """
     if record.target.is_one_file:
         raise UsageError(f"{record.output} is one file, and no part of it can be dropped", hint="leave out --keep")
@@ -100,17 +103,17 @@ def keep(record: Record, date: int) -> tuple[int, int]:
 
 
 def ranges_to_fetch(record: Record, past: Sequence[Window]) -> list[Window]:
-    """The ranges for export commands that fetch lost windows again, if the next run does not."""
+    """Return the ranges for export commands that fetch the lost windows `past` again, which no later run will fetch."""
     if record.target.is_one_file:
         return [Window(start, end) for start, end in record.ranges]
-    if record.target.per_run:  # each file has the range of its run; the range of a run without a file is unknown
+    if record.target.per_run:  # each file has the range of its run; without a file, the range is unknown
         files = {record.naming_range(entry) for entry in record.files()}
         return [window for window in past if window in files]
     return list(_spans(past, record.ranges))
 
 
 def _spans(lost: Sequence[Window], ranges: Sequence[tuple[int, int]]) -> Iterator[Window]:
-    """One range around all lost windows of each exported range, so that one command fetches them."""
+    """Yield, for each exported range, one range around all of its lost windows, so that one command can fetch them."""
     for start, end in ranges:
         inside = [window for window in lost if start <= window.start < end]
         if inside:

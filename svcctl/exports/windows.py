@@ -1,8 +1,9 @@
 """Windows of a range, and the names of their files.
 
 Ranges and windows are half-open. Windows begin and end at multiples of their length, counted from 1970 in a time zone,
-by default UTC. So all runs cut time into the same windows. Weeks begin on Monday. Only the first and the last window of
-a merged file are cut to the range. The dates in the names of files are of the same zone.
+by default UTC. So all runs have the same windows. Windows of whole weeks begin on Monday. In a merged file, the first
+and the last window are cut to the range; all other windows are whole. Dates in file names are in the same zone as the
+windows.
 """
 
 from __future__ import annotations
@@ -18,38 +19,42 @@ from svcctl.dates.lengths import UNITS, length_text
 from svcctl.errors import UsageError
 
 MAX_WINDOWS = 1_000_000
-"""The most windows of an export; more are taken for a mistake in the length."""
+"""The maximum number of windows of an export. If there are more, the length of the windows is probably a mistake."""
 
 FIRST_MONDAY = 4 * UNITS["d"]
-"""The first Monday after 1970 began, in epoch seconds."""
+"""The first Monday of 1970, in epoch seconds."""
 
 _SPANS = tuple(hours * 3600 for hours in (1, 12, 24, 7 * 24, 31 * 24, 366 * 24))
-"""Seconds after the start of a leap year at which only the hour, half day, day, week, month or year differs."""
+"""Distances in seconds from the start of a leap year.
+
+After each, another part of the date has changed: the hour, the half of the day, the day, the week, the month or the
+year.
+"""
 
 _DIRECTIVE = r"%[-_0^#]?[aAbBcCdDeFgGhHIjklmMpPrRsSTuUVwWxXyYzZ]"
 _DATE = re.compile(rf"(?:[^%{{}}]|%%)*{_DIRECTIVE}(?:[^%{{}}]|%%|{_DIRECTIVE})*")
-"""A format of strftime with at least one directive; strftime itself accepts any text."""
+"""A pattern for a format of strftime with at least one directive. (The function strftime accepts any text.)"""
 _LITERAL = re.compile(rf"%%|({_DIRECTIVE})")
 _EPOCH_SECONDS = re.compile(r"%%|%[-_0^#]?(s)")
 
 _FIELD = re.compile(rf"\{{(?:start|end|from|to)(?::[^{{}}]*)?\}}|%%|{_DIRECTIVE}(?:[-_T:/]?{_DIRECTIVE})*")
-"""The fields of a pattern, and dates that would be fields in braces."""
+"""A pattern for a field in braces, and for a date that lacks its braces."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Window:
-    """`start <= eventdate < end`, both in epoch seconds."""
+    """A window: the events with `start <= eventdate < end`. Both are in epoch seconds."""
 
     start: int
     end: int
 
     @property
     def name(self) -> str:
-        """The window as part of a file name: 20240131T100000Z-20240131T110000Z."""
+        """The window as it is written in a file name: 20240131T100000Z-20240131T110000Z."""
         return f"{_utc(self.start):%Y%m%dT%H%M%SZ}-{_utc(self.end):%Y%m%dT%H%M%SZ}"
 
     def __contains__(self, other: Window) -> bool:
-        """Whether this window covers the whole other window."""
+        """Return whether this window contains all of the other window."""
         return self.start <= other.start and other.end <= self.end
 
     def __str__(self) -> str:
@@ -58,9 +63,9 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class WindowGrid:
-    """The edges of windows: multiples of a length in seconds, counted from `origin` in a zone.
+    """The edges of windows. They are multiples of `length`, in seconds, counted from `origin` in the time zone `zone`.
 
-    `origin` is a local time of the zone, given as the epoch seconds of the same time in UTC.
+    `origin` is a local time of the zone. It is given as the epoch seconds of the same date and time in UTC.
     """
 
     length: int
@@ -68,9 +73,10 @@ class WindowGrid:
     origin: int = 0
 
     def around(self, moment: int) -> Window:
-        """The window around an epoch second. A window in which the clocks of the zone change is longer or shorter.
+        """Return the window that contains an epoch second.
 
-        When an hour repeats, both passes are in the same window, so that no two windows have the same name.
+        If the clocks of the zone change in it, it is longer or shorter. If the clocks show an hour twice, both hours
+        are in the same window, so that no two windows have the same name.
         """
         clock = moment
         if self.zone is not UTC:
@@ -83,7 +89,10 @@ class WindowGrid:
         return Window(_first(start, self.zone), end)
 
     def cut(self, start: int, end: int) -> tuple[Window, ...]:
-        """The windows of a range, in order; none for an empty range. UsageError for more than MAX_WINDOWS."""
+        """Cut a range into windows. The result is in order, and empty for an empty range.
+
+        Raises UsageError for more than MAX_WINDOWS windows.
+        """
         if (end - start) // self.length > MAX_WINDOWS:
             raise UsageError(
                 f"the range has {(end - start) // self.length} windows of {length_text(self.length)}",
@@ -95,14 +104,17 @@ class WindowGrid:
         return tuple(Window(first, last) for first, last in pairwise(edges))
 
     def count(self, window: Window) -> int:
-        """The number of windows of a range, including a first and a last window that are cut."""
+        """Return the number of windows of a range. A first or last window that is cut short counts, too."""
         if self.zone is not UTC:
             return len(self.cut(window.start, window.end))
         return -(-(window.end - self.origin) // self.length) - (window.start - self.origin) // self.length
 
 
 def _first(clock: int, zone: tzinfo) -> int:
-    """The first epoch second at which the zone's local time is `clock` or later; `clock` is read as if in UTC."""
+    """Return the first epoch second at which the local time of a zone is `clock` or later.
+
+    `clock` is the local time, given as the epoch seconds of the same date and time in UTC.
+    """
     shown = datetime.fromtimestamp(clock, UTC).replace(tzinfo=zone)
     moment, other = (int(shown.replace(fold=fold).timestamp()) for fold in (0, 1))
     while moment - other > 1:  # the clocks skip this time: search for the moment of the change
@@ -113,7 +125,7 @@ def _first(clock: int, zone: tzinfo) -> int:
 
 
 def filled_in(path: str) -> str | None:
-    """The first field of a path, such as {from:%F}, or the first date outside of braces; None for a plain path."""
+    """Return the first field of a path, such as {from:%F}, or its first date outside of braces; None for neither."""
     return next((match[0] for match in _FIELD.finditer(path) if match[0] != "%%"), None)
 
 
@@ -121,8 +133,9 @@ def filled_in(path: str) -> str | None:
 class Target:
     """The path of one file, or a pattern that names a file for each window or each run.
 
-    The fields `{start:…}` and `{end:…}` are the edges of a window, `{from:…}` and `{to:…}` those of a run. The text
-    after the colon is a date format of strftime. All dates are in `zone`. Outside of fields, %% is a percent sign.
+    The fields `{start:…}` and `{end:…}` are the start and the end of a window; `{from:…}` and `{to:…}` are the start
+    and the end of a run. The text after the colon is a date format of strftime. All dates are in `zone`. Outside of
+    fields, %% is a percent sign.
     """
 
     text: str
@@ -141,7 +154,7 @@ class Target:
             )
 
     def check_dates(self) -> None:
-        """UsageError for a date outside of braces, or a wrong date format: the name would contain %F itself."""
+        """Raise UsageError for a date outside of braces or a wrong date format: the name would contain %F itself."""
         for literal, name, spec, _ in Formatter().parse(self.text):
             if matches := [match for match in _LITERAL.finditer(literal) if match[1]]:
                 date = literal[matches[0].start() : matches[-1].end()]
@@ -176,12 +189,12 @@ class Target:
 
     @property
     def ends_with_run(self) -> bool:
-        """Whether a name depends on where the run ends."""
+        """Whether names contain the end of the run."""
         return "to" in self._fields()
 
     @property
     def folder(self) -> str:
-        """The directory before the first field, with a slash at its end: the one that all files share."""
+        """The directory that all files share, with a slash at its end: the path before the first field."""
         return self._folder.replace("%%", "%")
 
     @property
@@ -195,7 +208,7 @@ class Target:
         return literal[: literal.rfind("/") + 1]
 
     def path(self, whole: Window, window: Window | None = None) -> str:
-        """The path of the file of a run over `whole`, or of a window of this run."""
+        """Return the path of the file of a run over the range `whole`, or of the file of a window of this run."""
         window = window or whole
         moments = {"start": window.start, "end": window.end, "from": whole.start, "to": whole.end}
         return "".join(
@@ -204,16 +217,17 @@ class Target:
         )
 
     def _written(self, seconds: int, spec: str) -> str:
-        """An epoch second in a name: in the format `spec`, or compactly without one."""
+        """Return an epoch second as a name has it: in the format `spec`, or in a compact format if `spec` is empty."""
         compact = "%Y%m%dT%H%M%SZ" if self.zone is UTC else "%Y%m%dT%H%M%S%z"
-        # the C library fills in %s by the zone of the computer
+        # for %s, the C library would use the zone of the computer
         spec = _EPOCH_SECONDS.sub(lambda match: str(seconds) if match[1] else match[0], spec)
         return datetime.fromtimestamp(seconds, self.zone).strftime(spec or compact)
 
     def check_repeats(self, grid: WindowGrid) -> None:
-        """UsageError when two windows, or two runs, at different times have the same name.
+        """Raise UsageError if two windows, or two runs, at different times have the same name.
 
-        Names are compared with those of the next windows, and of the same time on other days, months and years.
+        The names of a sample are compared: windows that follow each other, and windows on other days, in other months
+        and in other years.
         """
         repeated = self._repeated(_samples(grid), {})
         if repeated is not None:
@@ -229,7 +243,7 @@ class Target:
             )
 
     def paths(self, whole: Window, windows: Sequence[Window]) -> dict[Window, str]:
-        """The path of each window; UsageError when two windows have the same path."""
+        """Return the path of each window. Raises UsageError if two windows have the same path."""
         owners: dict[str, Window] = {}
         repeated = self._repeated(windows, owners, whole)
         if repeated is not None:
@@ -243,7 +257,10 @@ class Target:
     def _repeated(
         self, windows: Iterable[Window], owners: dict[str, Window], whole: Window | None = None
     ) -> tuple[str, Window, Window] | None:
-        """The first path that two windows share, with both windows; fills `owners` with the window of each path."""
+        """Return the first path that two windows share, with these windows; None if all paths differ.
+
+        Fills `owners` with the window of each path.
+        """
         for window in windows:
             path = self.path(whole or window, window)
             if (other := owners.setdefault(path, window)) is not window:
@@ -252,20 +269,20 @@ class Target:
 
     @property
     def _hint(self) -> str:
-        """The hint against repeated names."""
+        """The hint for names that repeat."""
         field = "start" if self.per_window else "from"
         return f"give a longer --window, or write a more precise date into the pattern, as in {{{field}:%Y%m%dT%H%M%S}}"
 
 
 def _samples(grid: WindowGrid) -> list[Window]:
-    """Windows in a row, and windows at the same time on other days, in other months and years."""
+    """Return windows that follow each other, and windows on other days, in other weeks, months and years."""
     first = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())
     spans = (*range(0, 60 * grid.length, grid.length), *_SPANS)
     return sorted({grid.around(first + span) for span in spans})
 
 
 def moment(seconds: int, zone: tzinfo = UTC) -> str:
-    """An epoch second in ISO 8601, as an export prints it."""
+    """Return an epoch second in ISO 8601, as export commands print it."""
     return datetime.fromtimestamp(seconds, zone).isoformat().replace("+00:00", "Z")
 
 

@@ -1,7 +1,8 @@
 """Workers in a Dask cluster, instead of threads of this process.
 
-A worker gets a task and a function that makes a client. The function reads the profile of the worker's machine, so the
-cluster never sees the credentials of the user. All machines must reach the target: s3, hdfs, or a shared folder.
+A worker gets a task, and a function that makes a client. The function reads the profile on the worker's machine, so the
+credentials of the user are never sent to the cluster. All machines must reach the target, so it is on S3 or HDFS, or in
+a shared folder.
 """
 
 from __future__ import annotations
@@ -26,17 +27,20 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 CONNECT_SECONDS = 10
-"""The most seconds until the scheduler answers."""
+"""The maximum number of seconds until the scheduler answers."""
 
 Connect = Callable[[], "Client"]
-"""Makes a client that retries nothing. The function can be pickled and hashed, and holds no secret."""
+"""A function that makes a client. The client retries nothing.
+
+The function can be pickled and hashed, and holds no secret.
+"""
 
 
 @contextmanager
 def cluster(address: str) -> Iterator[tuple[Executor, int, int]]:
-    """The workers of a Dask cluster as an executor, with their numbers of threads and of processes.
+    """Connect to the workers of a Dask cluster. Yields an executor, the number of threads, and the number of processes.
 
-    Unavailable when no scheduler or no worker answers.
+    Raises Unavailable if the scheduler does not answer, or has no workers.
     """
     extras.need("dask", "--scheduler")
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # svcctl reports these errors itself
@@ -50,12 +54,12 @@ def cluster(address: str) -> Iterator[tuple[Executor, int, int]]:
         threads = client.nthreads()
         if not threads:
             raise Unavailable(f"the scheduler {address} has no workers", hint=f"start some: dask worker {address}")
-        # With pure=True, a later run would get the task of an ended run for the same window.
+        # With pure=True, a later run would get the result of an ended run's task for the same window.
         yield _Explaining(client.get_executor(pure=False), address), sum(threads.values()), len(threads)
 
 
 class _Explaining(Executor):
-    """An executor that raises failures of the cluster as svcctl's errors."""
+    """An executor that turns failures of the cluster into errors of svcctl."""
 
     def __init__(self, executor: Executor, address: str) -> None:
         self._executor = executor
@@ -80,9 +84,10 @@ class _Explaining(Executor):
 
 
 def fetch_there(task: Task, target: str, connect: Connect, per_second: float | None) -> Fetched:
-    """Fetch a task in the process of a worker. `per_second` is this process's share of the requests.
+    """Fetch a task in the process of a worker.
 
-    The part is taken over from any other writer, which belongs to an ended run or to a lost worker.
+    `per_second` is the number of requests per second that this process may send. If another writer is writing the part,
+    the part is taken over, because that writer belongs to an ended run or to a lost worker.
     """
     storage, _ = open_target(target, os.environ, take=True)
     with _making:
@@ -91,9 +96,10 @@ def fetch_there(task: Task, target: str, connect: Connect, per_second: float | N
 
 
 class _Released(threading.Event):
-    """Set when the scheduler has released the task of this thread: the run has ended, or another worker has the task.
+    """An event that is set when the scheduler has released the task of this thread.
 
-    Without this event, a worker would complete a task that no run waits for.
+    Then the run has ended, or another worker has the task. Without this event, a worker would complete a task for which
+    no run is waiting.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
-"""Hand tasks out to the workers of a run, which are threads of this process or of a cluster.
+"""Handing out tasks to the workers of a run, which are threads of this process or of a cluster.
 
-Also the progress of a run, and the failures that end a run at once.
+This module also counts the progress of a run, and decides which failures end the run at once.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ if TYPE_CHECKING:
     from svcctl.storage import Storage
 
 WINDOWS_PER_WORKER = 2
-"""Requests per worker that are handed out: one in progress, and the next one."""
+"""The number of requests that are handed out for each worker: the request in progress, and the next request."""
 ENDING_SECONDS = 2.0
-"""Seconds that a failing run waits for requests in progress."""
+"""The maximum number of seconds that a failing run waits for requests in progress."""
 IN_A_ROW = 5
-"""This many failed windows in a row end a run, because the next windows would most likely fail too."""
+"""The number of failed windows in a row that ends a run, because the next windows would most likely fail, too."""
 
 
 Take = Callable[[Fetched, int], None]
-"""Called with a result and its number of windows."""
+"""A function that is called with a result and the number of windows of the result."""
 Outcome = tuple[Sequence[Task], Fetched | SvcctlError]
-"""The tasks of one request, and its result or error."""
+"""The tasks of one request, and the result or the error of the request."""
 
 
 @dataclass
 class RunProgress:
-    """The progress of a run. `clock` is monotonic, in seconds."""
+    """The progress of a run. `clock` returns a monotonic time in seconds."""
 
     progress: Progress = field(default_factory=Progress)
     clock: Callable[[], float] = time.monotonic
     done: int = 0
     total: int = 0
     _before: int | None = None
-    """The number of windows that were finished before the run."""
+    """The number of windows that were finished before this run; None before the first report."""
 
     def __post_init__(self) -> None:
         self._started = self.clock()
@@ -94,12 +94,12 @@ class Failures:
             raise error.saying(f"{row}: {error.message}") from None
 
     def end_row(self) -> None:
-        """Note a fetched window, which ends a row of failures."""
+        """Note a fetched window, which ends a series of failures."""
         self._row.clear()
 
 
 def concerns_all(error: BaseException | None) -> bool:
-    """Whether all windows would fail with this error: a refusal by the service or the storage, a full disk, a lock."""
+    """Return whether all windows would fail with this error: a refusal by the service, a full disk, or a lock."""
     if isinstance(error, InternalError):
         return False
     return isinstance(error, (Unstored, UsageError, ServiceError, Locked))
@@ -107,7 +107,10 @@ def concerns_all(error: BaseException | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """Ready workers: `count` threads of `executor`, which call `fetch`. Setting `stopping` ends local workers."""
+    """Workers that are ready: `count` threads of `executor`, which call `fetch`.
+
+    Setting `stopping` ends local workers.
+    """
 
     fetch: Fetch
     executor: Executor
@@ -115,10 +118,11 @@ class Crew:
     stopping: threading.Event
 
     def fetching(self, tasks: Sequence[Task], take: Take, joined: Joined | None = None) -> Generator[Outcome]:
-        """Fetch tasks; yields the outcome of each request.
+        """Fetch tasks. Yields the outcome of each request.
 
-        `take` is called with each result before the yield, also when the iterator is closed early. An error of `take`
-        becomes the outcome. For `joined`, see Queue.
+        `take` is called with each result before the outcome is yielded. Results that arrive after the iterator was
+        closed early are also passed to `take`. If `take` raises an SvcctlError, this error becomes the outcome. For
+        `joined`, see Queue.
         """
         waiting = Queue(tasks, self.count, joined)
         ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]] = SimpleQueue()
@@ -135,7 +139,7 @@ class Crew:
                     return
                 working += 1
                 future = self.executor.submit(self.fetch, waiting.joined(request))
-            # The result of a worker is queued before the worker gets the next window.
+            # The result of a worker is put in the queue before the worker gets the next window.
             future.add_done_callback(lambda future: ended.put((request, future)))
             future.add_done_callback(hand_out)
 
@@ -172,7 +176,7 @@ class Crew:
 
 
 def _take_results(ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]], requests: int, take: Take) -> None:
-    """Take the results that arrive while the run ends, so that the next run does not fetch these windows again."""
+    """Wait for results while the run ends, and call `take` with each, so that the next run has less to fetch."""
     deadline = time.monotonic() + ENDING_SECONDS
     for _ in range(requests):
         try:
@@ -186,9 +190,9 @@ def _take_results(ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]], re
 
 @dataclass(frozen=True)
 class Workers:
-    """The workers to use. `connect` makes their client. All workers share `per_second` requests per second.
+    """The workers of a run. `connect` makes their client. Together, they send at most `per_second` requests per second.
 
-    With a `scheduler`, the workers are those of its cluster. Each process of the cluster makes its client by
+    With a `scheduler`, the workers are in its cluster. Each process of the cluster makes its own client with
     `connect_there`, and opens `target` itself.
     """
 
@@ -201,7 +205,7 @@ class Workers:
 
     @contextmanager
     def working(self, storage: Storage, progress: Progress) -> Iterator[Crew]:
-        """Start the workers for a block; they write to `storage` and count in `progress`."""
+        """Start the workers for the time of a block. They write to `storage` and count in `progress`."""
         stopping = threading.Event()
         if self.scheduler is None:
             fetch_here = partial(
@@ -218,7 +222,7 @@ class Workers:
                 yield Crew(fetch_here, pool, count, stopping)
             finally:
                 stopping.set()
-                # Waiting for workers would delay the end of a failed run.
+                # To wait for the workers would delay the end of a failed run.
                 pool.shutdown(wait=False, cancel_futures=True)
             return
         with cluster(self.scheduler) as (executor, threads, processes):

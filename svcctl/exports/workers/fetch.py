@@ -1,6 +1,6 @@
-"""Fetch a task: request its window, check the answer while it is stored, and retry if a retry may help.
+"""Fetching a task: request its window, check the answer while it is stored, and retry if that may help.
 
-A task can be sent to another process, and the worker there needs nothing else.
+A task can be sent to another process. A worker there needs nothing else.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from svcctl.storage import Sink, Storage
 
 TOGETHER = 16
-"""Files of windows that are completed together."""
+"""The number of files of windows that are completed together."""
 
 
 class _MoreColumns(Exception):
-    """An answer with all `columns` of the export, and with `new` ones."""
+    """An answer that has all `columns` of the export, and also the columns `new`."""
 
     def __init__(self, columns: tuple[str, ...], new: tuple[str, ...]) -> None:
         super().__init__(columns, new)
@@ -53,9 +53,9 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The recorded rows and hash of a window that is fetched for a comparison.
+    """The recorded number of rows and hash of a window that is fetched for a comparison.
 
-    With `replaces`, changed rows replace the part. With `fewer`, they do so even if there are fewer rows than before.
+    With `replaces`, changed rows replace the stored part. Fewer rows than before replace it only with `fewer`.
     """
 
     rows: int
@@ -64,22 +64,22 @@ class Known:
     fewer: bool
 
     def gives_way(self, rows: int, sha256: str) -> bool:
-        """Whether these new rows replace the part."""
+        """Return whether new rows replace the stored part."""
         return self.replaces and sha256 != self.sha256 and (self.fewer or rows >= self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The request for a window, and the place of its rows.
+    """A task: the request for a window, and the place where the rows are stored.
 
-    `request` is the request for the whole export; the window replaces its range. `path` is the path of the part.
-    `compression` is the ending of its compression, "" for none. `part_of` is the path of the merged file. A part of a
-    merged file has no heading, and does not exist for a window without events. Without `part_of`, the part is a `whole`
-    file with its heading.
+    `request` is the request for the whole export. Its range is replaced by the window. `path` is the path of the part.
+    `compression` is the ending of the part's compression, "" for none. `part_of` is the path of the merged file. A part
+    of a merged file has no heading, and a window without events has no part. If `part_of` is None, the part is a
+    `whole` file with a heading.
 
-    A `plain` query has the same rows if its window is requested in several ranges. `zone` is the zone of the dates in
-    the rows, None if no zone is requested. For a query for all columns, `columns` are the columns to keep, empty before
-    they are known; None for a query that names its columns.
+    `plain` says that the query has the same rows if its window is requested in several ranges. `zone` is the zone of
+    the dates in the rows; None if no zone is requested. `columns` is None for a query that names its columns. For a
+    query for all columns, it has the columns to keep, and is empty before these are known.
     """
 
     window: Window
@@ -94,20 +94,26 @@ class Task:
     zone: Zone | None = None
     columns: tuple[str, ...] | None = None
     parts: tuple[Task, ...] = ()
-    """The tasks of the windows into whose files the answer is split; empty for one part at `path`."""
+    """If the answer is split into the files of several windows, the tasks of these windows.
+
+    Empty for one part at `path`.
+    """
 
     @property
     def whole(self) -> bool:
         return self.part_of is None
 
     def spans(self) -> tuple[Window, ...]:
-        """The ranges to request, in order. Each range has one offset, because an answer has only one."""
+        """Return the ranges to request, in order.
+
+        The offset of the zone is the same in all of a range, because the dates of an answer all have the same offset.
+        """
         if self.zone is None or not self.plain:
             return (self.window,)
         return tuple(Window(*span) for span in self.zone.spans(self.window.start, self.window.end))
 
     def goes_on_in(self, other: Task) -> bool:
-        """Whether the other task's window follows this one without a gap, and their dates have the same offset."""
+        """Return whether the window of `other` follows this window without a gap, with the same offset of dates."""
         if self.window.end != other.window.start or self.zone != other.zone:
             return False
         return self.zone is None or len(self.zone.spans(self.window.start, other.window.end)) == 1
@@ -115,38 +121,44 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The result of a task: entries for the record, and the head, which all windows must share."""
+    """The result of a task: entries for the record, and the head (see ExportFormat), which all windows must share."""
 
     entries: tuple[ExportedFile, ...]
     head: str
     seconds: float
     attempts: int
     received: int = 0
-    """The bytes of the answer."""
+    """The number of bytes of the answer."""
     losses: Losses = field(default_factory=Losses)
     columns: tuple[str, ...] = ()
-    """The columns of the answer, for a query for all columns."""
+    """The columns of the answer. Only for a query for all columns."""
     left_out: tuple[str, ...] = ()
-    """The columns that the table has gained since the first window; the part leaves them out."""
+    """The columns that the table has gained since the first window was fetched.
+
+    The part does not contain these columns.
+    """
 
     @property
     def entry(self) -> ExportedFile:
-        """The entry of a task with one part."""
+        """The only entry of a task with one part."""
         (entry,) = self.entries
         return entry
 
 
 @dataclass
 class Progress:
-    """The progress of all workers of a process. Rows and bytes are counted when they arrive."""
+    """The progress of all workers of a process.
+
+    Bytes are counted when they are stored, and rows when a task is fetched.
+    """
 
     rows: int = 0
     bytes: int = 0
     retries: int = 0
     trouble: SvcctlError | None = None
-    """The error of the last failed attempt; None after a successful one."""
+    """The error of the last attempt; None if the last attempt succeeded."""
     columns: tuple[str, ...] = ()
-    """The columns of the first window of a query for all columns."""
+    """For a query for all columns, the columns of the first window."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, *, rows: int = 0, bytes: int = 0, retries: int = 0) -> None:
@@ -165,13 +177,12 @@ def fetch(
     stopping: threading.Event,
     delay: Callable[[int], float] = retry.delay,
 ) -> Fetched:
-    """Fetch a task, with as many retries as it allows. `client` retries nothing.
+    """Fetch a task, with as many retries as the task allows. `client` must not retry requests itself.
 
-    A refusal with a Retry-After counts as a retry only while no other window makes progress; see RequestTurns. `delay`
-    returns the seconds to wait after a number of failures without a Retry-After.
+    A refusal with a Retry-After counts as a retry only while no other window makes progress; see RequestTurns. After a
+    failure without a Retry-After, `delay` returns the seconds to wait. Its argument is the number of such failures.
 
-    Raises the error of the last attempt: of the service, the network, the answer or the storage. Raises Stopped when
-    `stopping` is set.
+    Raises the error of the last attempt. Raises Stopped if `stopping` is set.
     """
     started = time.monotonic()
     turns = pace.turns()
@@ -220,7 +231,7 @@ def fetch(
 
 
 class _Attempt:
-    """One attempt at a task: its answer, and the parts made of it."""
+    """One attempt at a task. It sends the requests, and makes one or more parts from the answer."""
 
     def __init__(
         self, task: Task, client: Client, storage: Storage, progress: Progress, stopping: threading.Event
@@ -234,17 +245,17 @@ class _Attempt:
         self.head = ""
         self.rows = self.received = 0
         self.stored = 0
-        """The stored bytes of all parts."""
+        """The number of stored bytes of all parts."""
         self.losses = Losses()
         self.columns: tuple[str, ...] = ()
         self.left_out: tuple[str, ...] = ()
 
     def __call__(self) -> tuple[ExportedFile, ...]:
-        """Send the requests and store the rows; returns the entries of the windows."""
+        """Send the requests and store the rows. Returns the entries of the windows."""
         return self._split() if self._task.parts else (self._whole(),)
 
     def check(self) -> None:
-        """Raise Stopped when the run ends."""
+        """Raise Stopped if the run is ending."""
         if self._stopping.is_set():
             raise Stopped
 
@@ -257,7 +268,7 @@ class _Attempt:
         self._progress.add(bytes=len(data))
 
     def _whole(self) -> ExportedFile:
-        """Write the part of one window while its rows arrive."""
+        """Write one part for the whole range of the task, while its rows arrive."""
         task = self._task
         with _Part(task, self._storage, self) as part:
             self._answered(lambda answer, look: self._format.part(answer, part, task.whole, self.losses, look))
@@ -301,9 +312,10 @@ class _Attempt:
         return entries
 
     def _answered(self, write: Callable[[QueryResponse, Look | None], str]) -> None:
-        """Send the requests of the task and write their rows.
+        """Send the requests of the task and write their rows with `write`.
 
-        If the table has new columns, the requests are sent again for the old columns, before a row is stored.
+        If the table has new columns, this is noticed before a row is stored, and the requests are sent again for the
+        old columns.
         """
         try:
             self._written(write, self._task.request.query)
@@ -339,7 +351,7 @@ class _Attempt:
 
 
 class _Part:
-    """The part of a window while it is written, for `with`. Counts and hashes the stored bytes."""
+    """A part that is being written, for use in `with`. It counts and hashes the stored bytes."""
 
     def __init__(self, task: Task, storage: Storage, attempt: _Attempt) -> None:
         self._task = task
@@ -376,7 +388,7 @@ class _Part:
         self._bytes += len(data)
 
     def entry(self, rows: int, *, has_part: bool = True) -> ExportedFile:
-        """The entry of the window; without a part if there was nothing to store."""
+        """Return the entry of the window. If `has_part` is false, the entry has no part."""
         window = self._task.window
         stored = (self._task.path, rows, self._bytes, self.sha256) if has_part else ("", rows, 0, "")
         return ExportedFile(window.start, window.end, *stored, int(time.time()))
@@ -384,7 +396,7 @@ class _Part:
 
 @contextmanager
 def _storing() -> Iterator[None]:
-    """Raise errors of the storage as Unstored: a retry may help against errors of the answer only."""
+    """Turn errors of the storage into Unstored, because a retry may help only after errors of the answer."""
     try:
         yield
     except IncompleteResult as error:
@@ -392,10 +404,13 @@ def _storing() -> Iterator[None]:
 
 
 def check(request: QueryRequest, format: ExportFormat, client: Client) -> None:
-    """Request an empty range. Raises the error of the service for a wrong query or wrong credentials."""
+    """Check the query and the credentials by requesting an empty range.
+
+    Raises the error of the service if it refuses them.
+    """
     with client.query(replace(request, to=request.from_)) as answer:
         format.part(answer, BytesIO(), False, Losses())
 
 
 Fetch = Callable[[Task], Fetched]
-"""Fetches a task: `fetch` with all other arguments filled in."""
+"""A function that fetches a task. It is `fetch` with all other arguments filled in."""

@@ -1,4 +1,4 @@
-"""The pace of an export: the times of requests, and refusals that only make a window wait for its turn.
+"""The pace of an export: when requests are sent, and which refusals only make a window wait for its turn.
 
 All workers of a process share one Pace.
 """
@@ -12,13 +12,14 @@ from collections.abc import Callable
 from itertools import count
 
 SPREAD = 0.5
-"""Seconds after a pause within which all workers send their next requests, not all at the same moment."""
+"""After a pause, the next requests of all workers are spread over this number of seconds."""
 
 
 class Pace:
-    """At most `per_second` requests per second (None: no limit), and none during a pause that the service requests.
+    """The pace of requests: at most `per_second` per second, and none during a pause that the service asks for.
 
-    `clock` is monotonic, in seconds. `chance` returns numbers from 0 to 1. All methods are thread-safe.
+    None for `per_second` means no limit. `clock` returns a monotonic time in seconds. `chance` returns a random number
+    from 0 to 1. All methods are thread-safe.
     """
 
     def __init__(
@@ -39,14 +40,18 @@ class Pace:
         self._fetched = 0
 
     def hold(self, seconds: float) -> None:
-        """Pause all requests for a number of seconds, because a Retry-After is meant for all workers."""
+        """Pause all requests for a number of seconds.
+
+        The pause is for all workers, because a Retry-After is meant for all of them.
+        """
         with self._lock:
             self._held = max(self._held, self._clock() + seconds)
 
     def wait(self, stopping: threading.Event) -> bool:
-        """Wait until a request may be sent; False if the export stops before.
+        """Wait until a request may be sent, and return True. Returns False if the export stops before that.
 
-        After a pause, the requests that have waited longest come first, and those that were just refused come last.
+        After a pause, the requests that have waited longest are sent first, and requests that were just refused are
+        sent last.
         """
         with self._lock:
             number = next(self._numbers)
@@ -70,17 +75,17 @@ class Pace:
                 self._waiting.discard(number)
 
     def turns(self) -> RequestTurns:
-        """The requests of one window; see RequestTurns."""
+        """Return an object for the requests of one window; see RequestTurns."""
         return RequestTurns(self)
 
 
 class RequestTurns:
-    """The requests of one window among those of other windows. Use `with turns:` around each request.
+    """The requests of one window, among the requests of other windows. Use `with turns:` around each request.
 
-    A service with fewer places than workers refuses some requests, and may refuse the same window many times. Such a
-    refusal is no failure while other windows make progress: an earlier request is still being answered, or a window was
-    fetched since the last refusal. If the service refuses all requests, the oldest request counts its refusals as
-    failures, so the waiting ends.
+    If a service accepts fewer requests at a time than there are workers, it refuses some requests, and may refuse the
+    same window many times. Such a refusal is not a failure while other windows make progress: an earlier request is
+    still being answered, or a window was fetched since the last refusal. If the service refuses all requests, the
+    refusals of the oldest request count as failures, so the waiting ends.
     """
 
     def __init__(self, pace: Pace) -> None:
@@ -102,7 +107,7 @@ class RequestTurns:
             pace._fetched += kind is None
 
     def refused(self) -> int:
-        """Note a refusal; returns the number of refusals in a row without progress of other windows."""
+        """Note a refusal. Returns the number of refusals in a row during which no other window made progress."""
         pace = self._pace
         with pace._lock:
             before, self._fetched = self._fetched, pace._fetched

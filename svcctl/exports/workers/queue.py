@@ -1,9 +1,9 @@
-"""The tasks of a run in order, and the number of tasks for one request.
+"""The tasks of a run, in order. The queue also decides how many tasks are fetched by one request.
 
-A request costs a service about the same for ten events as for ten thousand. So while requests are quick, one request
-fetches several neighbouring windows, if they go into one file or the answer can be split into their files. After the
-first failure, windows are requested one by one: then each error belongs to one window, and a service that only answers
-short ranges, or whose answers cannot be split, still works.
+For a service, a request for ten events costs about as much as a request for ten thousand events. So while requests are
+quick, one request fetches several neighbouring windows. This is possible if the windows go into one file, or if the
+answer can be split into their files. After the first failure, windows are requested one by one. Then each error belongs
+to one window. An export also works if the service only answers short ranges, or if its answers cannot be split.
 """
 
 from __future__ import annotations
@@ -15,20 +15,23 @@ from svcctl.errors import SvcctlError
 from svcctl.exports.workers.fetch import Fetched, Task
 
 REQUEST_SHARE = 16
-"""A request takes at most 1/REQUEST_SHARE of the remaining windows, so that all workers finish together."""
+"""A request fetches at most 1/REQUEST_SHARE of the remaining windows, so that all workers finish together."""
 QUICK_SECONDS = 1.0
-"""The most seconds for a request for several windows, estimated from the last request."""
+"""The maximum duration of a request for several windows, in seconds. It is estimated from the last request."""
 SPLIT_BYTES = 4 << 20
-"""The most bytes of an answer that is split, estimated from the last one. The whole answer is held until its end."""
+"""The maximum number of bytes of an answer that is split, because the whole answer is held until its end.
+
+The size is estimated from the last answer.
+"""
 
 Joined = Callable[[Sequence[Task]], Task]
-"""Makes one task for the windows of several tasks."""
+"""A function that makes one task for the windows of several tasks."""
 
 
 class Queue:
-    """The tasks of a run. With `joined`, the tasks of neighbouring windows become one task.
+    """The tasks of a run. With `joined`, the tasks of neighbouring windows can become one task.
 
-    Not thread-safe: callers hold a lock.
+    The queue is not thread-safe, so callers must hold a lock.
     """
 
     def __init__(self, tasks: Iterable[Task], workers: int, joined: Joined | None) -> None:
@@ -38,7 +41,10 @@ class Queue:
         self._most = 1
 
     def next(self) -> list[Task]:
-        """The tasks of the next request; none when the queue is empty."""
+        """Remove the tasks of the next request from the queue and return them.
+
+        Returns no tasks if the queue is empty.
+        """
         request = [self._tasks.popleft()] if self._tasks else []
         count = 0 if self._joined is None else min(self._most, len(self._tasks) // self._share)
         while len(request) < count and request[-1].goes_on_in(self._tasks[0]):
@@ -46,11 +52,14 @@ class Queue:
         return request
 
     def joined(self, request: Sequence[Task]) -> Task:
-        """One task for the windows of all tasks of a request."""
+        """Return one task for the windows of all tasks of a request."""
         return request[0] if len(request) == 1 or self._joined is None else self._joined(request)
 
     def learn(self, request: Sequence[Task], outcome: Fetched | SvcctlError) -> bool:
-        """Learn from the outcome of a request; returns whether its tasks are queued again, for single requests."""
+        """Learn from the outcome of a request how many windows to fetch by one request.
+
+        Returns True if the tasks of the request were put back in the queue, to be requested one by one.
+        """
         if isinstance(outcome, Fetched):
             share = outcome.seconds / QUICK_SECONDS
             if request[0].whole:

@@ -1,8 +1,9 @@
-"""Split one answer for several windows into their files. All rows are held until the last one has arrived.
+"""Splitting one answer for several windows into the files of these windows.
 
-A row goes to a file only if its date is in the file's window, so each file has the bytes of a request for its window
-alone. The date is the first column. In ndjson it is a number of milliseconds; in csv and tsv it is a text whose
-meaning is certain only for svcctl's own service. Dates with the same number of digits are compared as bytes.
+All rows are held until the last row has arrived. A row goes into a file only if its date is in the window of the file.
+So each file has the same bytes as if only its window had been requested. The date is the first column. In ndjson, the
+date is a number of milliseconds. In csv and tsv, it is a text whose meaning is certain only for svcctl's own service.
+All dates have the same number of digits, so they are compared as bytes.
 """
 
 from __future__ import annotations
@@ -24,22 +25,22 @@ if TYPE_CHECKING:
     from svcctl.dates.zones import Zone
 
 SPLIT_RANGE = Window(10**9, 10**10 - 1)
-"""From 2001 to 2286: all dates have the same number of digits, as numbers and as text."""
+"""The dates that can be compared as bytes, because all have the same number of digits: from 2001 to 2286."""
 
 _ROW = re.compile(rb'(?:[^"\n]++|"[^"]*+")*+\n')
-"""A row of csv or tsv, with newlines in quotes."""
+"""A pattern for a row of csv or tsv. The row may have newlines in quotes."""
 _OBJECT = b'{"%b":' % EVENTDATE.encode()
 
 
 class Unsplittable(IncompleteResult):
-    """The rows of an answer cannot be assigned to windows for sure. A retry would not help."""
+    """An answer whose rows cannot be assigned to windows with certainty. A retry would not help."""
 
     def __init__(self) -> None:
         super().__init__("the rows of the answer cannot be assigned to windows by their dates")
 
 
 def text_edges(windows: Sequence[Window], zone: Zone | None, date_format: str | None) -> list[bytes]:
-    """The start of the first window and the ends of all windows, in the format of dates in csv and tsv.
+    """Return the start of the first window and the ends of all windows, as dates are written in csv and tsv.
 
     All dates have the offset of `zone` at the start of the first window.
     """
@@ -50,7 +51,7 @@ def text_edges(windows: Sequence[Window], zone: Zone | None, date_format: str | 
 
 
 def object_edges(windows: Sequence[Window]) -> list[bytes]:
-    """The start of the first window and the ends of all windows, each as the beginning of a row of ndjson."""
+    """Return the start of the first window and the ends of all windows, each as the beginning of a row of ndjson."""
     return [b"%b%d" % (_OBJECT, seconds_to_ms(moment)) for moment in _moments(windows)]
 
 
@@ -59,9 +60,9 @@ def _moments(windows: Sequence[Window]) -> list[int]:
 
 
 class Split:
-    """A sink that holds the rows of an answer, and counts the rows of each window. For `with`.
+    """A sink that holds the rows of an answer, and counts the rows of each window. Use it in `with`.
 
-    `edges` are the edges of the windows, texts of one length. `check` is called before each block.
+    `edges` are the edges of the windows, as texts of the same length. `check` is called before each block is written.
     """
 
     def __init__(self, edges: Sequence[bytes], check: Callable[[], None]) -> None:
@@ -76,7 +77,7 @@ class Split:
         self._spool.__exit__()
 
     def begin(self, answer: QueryResponse, look: Callable[[bytes], None] | None) -> Split:
-        """Forget all rows and begin with a new answer. `look` is called with the first row of each window."""
+        """Forget all rows, and begin with a new answer. `look` is called with the first row of each window."""
         self._answer = answer
         self._look = look
         self._spool.file.seek(0)
@@ -88,7 +89,10 @@ class Split:
         return self
 
     def write(self, block: bytes | memoryview, /) -> None:
-        """Take whole rows. Unsplittable when a row is in no window, or in a window before that of an earlier row."""
+        """Take a block of whole rows.
+
+        Raises Unsplittable if a row is in no window, or in an earlier window than the row before.
+        """
         self._check()
         rows = self._lines(bytes(block))
         at = 0
@@ -109,7 +113,10 @@ class Split:
         self._spool.write(block)
 
     def _lines(self, block: bytes) -> list[bytes]:
-        """The rows of a block without their last newlines. Unsplittable when a row does not begin with its date."""
+        """Return the rows of a block, without the newlines at their ends.
+
+        Raises Unsplittable if a row does not begin with its date.
+        """
         answer = self._answer
         count = (answer.row_count or 0) - self._counted
         self._counted += count
@@ -127,7 +134,7 @@ class Split:
         return rows
 
     def files(self) -> Iterator[tuple[int, Iterator[bytes]]]:
-        """The number of rows and the bytes of each window; read the bytes in this order."""
+        """Yield the number of rows and the bytes of each window. The bytes must be read in this order."""
         self._spool.file.seek(0)
         for rows, size in zip(self.rows, self._sizes, strict=True):
             yield rows, self._pieces(size)

@@ -1,4 +1,4 @@
-"""Temporary data on this machine: an answer until its end has arrived, or a part while it is read."""
+"""Temporary data on this machine: an answer until all of it has arrived, or a part while it is being read."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import IO
 from svcctl.errors import IncompleteResult, reason
 
 MEMORY_BYTES = 1 << 20
-"""The most bytes that a spool holds in memory; a longer spool is a file."""
+"""The maximum number of bytes that a spool holds in memory. A longer spool is a file."""
 PIECE_BYTES = 1 << 18
 
 
 class Unstored(IncompleteResult):
-    """The storage or this machine cannot store the data. A retry would not help."""
+    """Data that the storage or this machine cannot store. A retry would not help."""
 
 
 class Spool:
-    """A temporary file that is written once and read once, for `with`."""
+    """A temporary file that is written once and read once. Use it in `with`."""
 
     def __init__(self) -> None:
         self.file: IO[bytes] = tempfile.SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115  `with` closes it
@@ -33,7 +33,7 @@ class Spool:
             ) from None
 
     def pieces(self) -> Iterator[bytes]:
-        """The content in pieces; closes the spool."""
+        """Yield the content in pieces, and close the spool."""
         with self:
             self.file.seek(0)
             while piece := self.file.read(PIECE_BYTES):

@@ -1,4 +1,4 @@
-"""Every error svcctl raises on purpose.
+"""Every error that svcctl raises on purpose.
 
     SvcctlError
     ├── UsageError              what the caller typed or configured cannot be used
@@ -9,21 +9,22 @@
     │   ├── CredentialsError    key, signature or token refused
     │   ├── InternalError       the service failed while it answered
     │   ├── NotFound            no such job, domain, role or saved query
-    │   └── Conflict            the thing exists, in a state that does not allow this
+    │   └── Conflict            the state of an object does not allow the operation
     ├── Unavailable             no usable answer: network, timeout, 408, 429, 5xx, a proxy's page
     │   └── MalformedAnswer     an answer that lacks what the interface promises
-    ├── IncompleteResult        an answer that began but is not whole
+    ├── IncompleteResult        an answer that began but is not complete
     │   ├── UnprovenEnd         an answer that may have been cut where its connection ended
     │   └── TooManyRows         an answer with more rows than the client accepts
     ├── EmptyResult             no rows or tables, although they are needed
     │   └── NoRows              no rows, although --fail-on-empty requires some
-    ├── Differs                 a comparison that the caller asked for found a difference
+    ├── Differs                 a comparison found a difference
     └── Locked                  another run holds the lock
 
-Three exceptions are not errors and are outside of the tree: Declined, ReaderClosed and its subclass PagerLeft.
+Three exceptions are not errors, so they are outside of the tree: Declined, ReaderClosed, and PagerLeft, which is a
+subclass of ReaderClosed.
 
-EXIT_CODES at the end has the exit code of each class. Nothing in this module prints or ends the process, so that
-programs can use the client as a library.
+The table EXIT_CODES, at the end of this module, has the exit code of each class. Nothing in this module prints a text
+or ends the process, so that programs can use the client as a library.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ from typing import Any, NamedTuple, Self
 
 
 class CommandLine(str):
-    """A command line within a message. A terminal shows it unbroken, so that people can copy it."""
+    """A command line within a message. On a terminal, no line is broken within it, so that people can copy it."""
 
 
 class Advice(str):
-    """A text made of parts, which remembers which parts are command lines."""
+    """A text that is made of several parts, and that remembers which of them are command lines."""
 
     commands: tuple[str, ...]
 
@@ -51,12 +52,12 @@ class Advice(str):
 
 
 def commands_in(text: str) -> tuple[str, ...]:
-    """The known command lines in a text: those of an Advice, or the text itself if it is a CommandLine."""
+    """Return the known command lines in a text: those of an Advice, or the text itself if it is a CommandLine."""
     return (text,) if isinstance(text, CommandLine) else text.commands if isinstance(text, Advice) else ()
 
 
 def advice_of(*texts: str | None) -> Advice | None:
-    """Several hints joined into one, without repetitions; None if there are none."""
+    """Join several hints into one, without repetitions. Returns None if there are no hints."""
     parts: list[str] = []
     for text in dict.fromkeys(filter(None, texts)):
         separator = [" " if parts[-1].endswith("?") else "; "] if parts else []
@@ -65,9 +66,9 @@ def advice_of(*texts: str | None) -> Advice | None:
 
 
 class ErrorSubject(NamedTuple):
-    """The thing in a file that an error is about: its kind, its name, and the file and line if known.
+    """The object in a file to which an error refers: its kind, its name, and the file and the line if they are known.
 
-    `repeats`: the failed operation can safely be repeated, even if part of it was done.
+    `repeats` says that the failed operation can safely be repeated, even if a part of it was done.
     """
 
     kind: str
@@ -77,14 +78,14 @@ class ErrorSubject(NamedTuple):
 
 
 class SvcctlError(Exception):
-    """The base of all errors: a one-line message with the caller's own value, and often a hint on what to do.
+    """The base class of all errors. An error has a one-line message with the caller's own value, and often a hint.
 
-    The message never changes. Code that catches the error and knows more sets another field, adds a note (`add_note`),
-    or raises an error of the same kind with another message (`saying`).
+    The message of an error never changes. If code that catches the error knows more, it sets another field, adds a note
+    (`add_note`), or raises an error of the same class with another message (`saying`).
 
-    `reason` identifies the cause for programs, in lower case with hyphens; `data` has the values of the message and can
-    be written as JSON. Each class has a general reason. The service and the client never name an svcctl command in a
-    hint: the command line makes such hints from `reason` and `data`.
+    `reason` identifies the cause of the error for programs. It is in lower case, with hyphens. Each class has a general
+    reason. `data` has the values in the message, and can be written as JSON. The service and the client never name an
+    svcctl command in a hint. The command line makes such hints from `reason` and `data`.
     """
 
     reason = "failed"
@@ -108,16 +109,19 @@ class SvcctlError(Exception):
             self.data = data
 
     def __reduce__(self) -> Any:
-        """Pickle the error without calling its constructor, so that every error can pass between processes."""
+        """Pickle the error so that unpickling does not call the constructor.
+
+        So every error can be sent to another process.
+        """
         return type(self).__new__, (type(self), *self.args), {**vars(self), "data": dict(self.data)}
 
     def advised_by(self, cause: SvcctlError) -> Self:
-        """This error, with the hint, the reason and the data of its cause."""
+        """Give this error the hint, the reason and the data of its cause. Returns this error."""
         self.hint, self.reason, self.data = cause.hint, cause.reason, cause.data
         return self
 
     def saying(self, message: str) -> Self:
-        """A copy of this error with another message; the class, the other fields and the notes stay."""
+        """Return a copy of this error with another message. The class, the other fields and the notes are the same."""
         error = type(self).__new__(type(self), message)
         vars(error).update(vars(self), message=message)
         return error
@@ -138,7 +142,7 @@ class ProfileError(UsageError):
 
 
 class MissingExtra(UsageError):
-    """A feature whose packages are not installed; the hint names the extra that has them."""
+    """A feature whose packages are not installed. The hint is the command that installs them."""
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(
@@ -154,16 +158,17 @@ class MissingExtra(UsageError):
 
 
 class QueryPosition(NamedTuple):
-    """A position in a query's text: line and column, counted from 1, in characters."""
+    """A position in the text of a query: the line and the column, both counted from 1. Columns are in characters."""
 
     line: int
     column: int
 
 
 class ServiceError(SvcctlError):
-    """A refusal by the service: its message, its code (`code`, `status` or the HTTP status) and the request's cid.
+    """A refusal by the service, with its message, its code, and the cid of the request.
 
-    `place` is the position of a mistake in the text of the query, `query`, if the service says where it is.
+    `code` is the member `code` or `status` of the response, or the HTTP status. `query` is the text of the query.
+    `place` is the position of the mistake in this text, if the service gives the position.
     """
 
     reason = "refused"
@@ -188,13 +193,16 @@ class ServiceError(SvcctlError):
 
 
 class CredentialsError(ServiceError):
-    """Credentials refused: HTTP 401 or 403, or a response that rejects the key, the signature or the token."""
+    """A refusal of the credentials: HTTP 401 or 403, or a response that rejects the key, the signature or the token."""
 
     reason = "credentials-refused"
 
 
 class InternalError(ServiceError):
-    """The service failed on this request: HTTP 500, or a response with that code. Other requests may succeed."""
+    """A failure of the service on this request: HTTP 500, or a response with the code 500.
+
+    Other requests may succeed.
+    """
 
     reason = "internal-error"
 
@@ -206,7 +214,10 @@ class NotFound(ServiceError):
 
 
 class Conflict(ServiceError):
-    """An operation that the state of the thing does not allow: domain error 117, job status 101 or 108, or HTTP 409."""
+    """An operation that the state of its object does not allow.
+
+    This is domain error 117, job status 101 or 108, or HTTP 409.
+    """
 
     reason = "conflict"
 
@@ -214,8 +225,8 @@ class Conflict(ServiceError):
 class Unavailable(SvcctlError):
     """No usable answer after all retries.
 
-    `status` is the HTTP status if that is the reason. `retry_after` is the number of seconds that the service asks its
-    clients to wait, if it says so.
+    `status` is the HTTP status, if a status is the reason. `retry_after` is the number of seconds to wait, if the
+    service asks for it.
     """
 
     reason = "unavailable"
@@ -223,9 +234,9 @@ class Unavailable(SvcctlError):
     status: int | None = None
     retry_after: float | None = None
     unanswered = False
-    """Whether there was no answer at all, so that the connection is at fault."""
+    """Whether there was no answer at all, which means that the connection failed."""
     untrusted = False
-    """Whether the service's certificate is from an unknown CA."""
+    """Whether the certificate of the service is from an unknown CA."""
 
 
 class MalformedAnswer(Unavailable):
@@ -235,7 +246,7 @@ class MalformedAnswer(Unavailable):
 class IncompleteResult(SvcctlError):
     """A result that was cut off, ended in an error, or could not be written completely.
 
-    `rows` is the number of whole rows delivered before that, if known.
+    `rows` is the number of complete rows that were delivered before, if this number is known.
     """
 
     reason = "incomplete"
@@ -254,14 +265,17 @@ class IncompleteResult(SvcctlError):
 
 
 class UnprovenEnd(IncompleteResult):
-    """An answer that may have been cut: only the end of the connection marks its end, and that was not clean."""
+    """An answer that may have been cut off.
+
+    Only the end of the connection marks its end, and that end was not clean.
+    """
 
     closed = False
-    """True if the connection was closed without the close_notify of TLS; False if it broke."""
+    """True if the connection was closed without the close_notify of TLS; False if the connection broke."""
 
 
 class TooManyRows(IncompleteResult):
-    """An answer with more rows than the client accepts; `rows` of them were delivered."""
+    """An answer with more rows than the client accepts. The client has delivered the first `rows` rows."""
 
 
 class EmptyResult(SvcctlError):
@@ -269,11 +283,11 @@ class EmptyResult(SvcctlError):
 
 
 class NoRows(EmptyResult):
-    """A query without rows, although --fail-on-empty requires some. With --quiet, only the exit code reports it."""
+    """A query without rows, although --fail-on-empty requires rows. With --quiet, only the exit code reports this."""
 
 
 class Differs(SvcctlError):
-    """A difference between the actual state and the expected one, in a command that compares them."""
+    """A difference between the actual state and the expected state, in a command that compares the two."""
 
 
 class Locked(SvcctlError):
@@ -283,7 +297,7 @@ class Locked(SvcctlError):
 
 
 def reason(error: Exception) -> str:
-    """The cause of an error of the system or of a codec, in the system's words and without the error number."""
+    """Return the cause of an error of the system or a codec, in the system's words and without the error number."""
     code = getattr(error, "errno", None)
     if code == errno.EBADF:
         return "it is closed"
@@ -294,9 +308,9 @@ def reason(error: Exception) -> str:
 
 
 def as_svcctl_error(error: BaseException) -> BaseException:
-    """An unexpected OSError or encoding error as an svcctl error; any other error unchanged.
+    """Convert an unexpected OSError or encoding error to an svcctl error. Any other error is returned unchanged.
 
-    Such errors come from the system or from the user's text. They are no defects of svcctl.
+    Such errors are caused by the system or by the user's text. They are not defects of svcctl.
     """
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return IncompleteResult(os.strerror(error.errno))
@@ -308,27 +322,30 @@ def as_svcctl_error(error: BaseException) -> BaseException:
 
 
 class Terminated(BaseException):
-    """The process received SIGTERM, which asks it to end as Ctrl-C does."""
+    """An exception that is raised when the process receives SIGTERM. It ends the process in the way Ctrl-C does."""
 
 
 class Interrupted(Terminated):
-    """Ctrl-C with a note for the user. It is not a KeyboardInterrupt, because Typer would drop the note."""
+    """An interruption by Ctrl-C, with a note for the user. A KeyboardInterrupt would lose the note in Typer."""
 
 
 class Declined(Exception):
-    """A question that the person did not answer with yes."""
+    """An exception that is raised if the person does not answer a question with yes."""
 
 
 class ReaderClosed(Exception):
-    """The reader closed stdout, as `head` does, so there is nobody to write for."""
+    """An exception that is raised if the reader of stdout has closed it, as `head` does.
+
+    Nobody reads the output then.
+    """
 
 
 class PagerLeft(ReaderClosed):
-    """The person left the pager before the end of the output."""
+    """An exception that is raised if the person has left the pager before the end of the output."""
 
 
 class ExitCode(NamedTuple):
-    """An exit code, on which scripts may rely, and the errors that end with it."""
+    """An exit code, its meaning, and the errors that end the process with this code. Scripts may rely on exit codes."""
 
     code: int
     meaning: str
@@ -363,5 +380,8 @@ _CODES = {kind: row.code for row in EXIT_CODES for kind in row.errors}
 
 
 def exit_code(error: BaseException) -> int:
-    """The exit code in the row of EXIT_CODES for the error's class or nearest base class; 1 without a row."""
+    """Return the exit code of an error, from the row of EXIT_CODES for its class.
+
+    If its class has no row, the row of the nearest base class counts. If no base class has a row, the code is 1.
+    """
     return next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), 1)

@@ -1,6 +1,6 @@
-"""Words of messages: suggestions for mistyped names, plurals, sizes, JSON values as text, and masked secrets.
+"""Words for messages: suggestions for mistyped names, plurals, sizes, JSON values as text, and masked secrets.
 
-Client and service make suggestions by the same rule, which ignores case.
+The client and the service make suggestions by the same rule. The rule ignores case.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from contextlib import contextmanager, suppress
 from svcctl.errors import NotFound, SvcctlError
 
 LIKENESS = 0.7
-"""The similarity, from 0 to 1, that a name needs to be suggested for another."""
+"""The least similarity of two names, from 0 to 1, at which one is suggested in place of the other."""
 MIN_WORD_LETTERS = 2
-"""The fewest letters of a word that is searched for in names."""
+"""The minimum number of letters of a word for which names are searched."""
 NAMED = 5
-"""The most names that a sentence lists."""
+"""The maximum number of names that a sentence lists."""
 CHOICES = 20
-"""The most names in a hint from which the reader chooses one."""
+"""The maximum number of names in a hint that lists names to choose from."""
 FORMAT_NAMES: Mapping[str, str] = {
     "jsonl": "ndjson",
     "jsonlines": "ndjson",
@@ -28,9 +28,12 @@ FORMAT_NAMES: Mapping[str, str] = {
     "xlsx": "xls",
     "excel": "xls",
 }
-"""Other accepted names of formats."""
+"""Other names that are accepted for formats, with the standard names."""
 DESTINATION_TYPES = ("Kafka", "S3", "HDFS", "donothing")
-"""The types of destinations as the interface spells them. Case does not count; services report them in lower case."""
+"""The types of destinations, as the interface spells them.
+
+Case is ignored, because services report them in lower case.
+"""
 
 _SECRET = (
     r"secret|passw(?:or)?d|passphrase|token|sasl[._-]?jaas|oauthbearer[._-]?config"
@@ -38,29 +41,29 @@ _SECRET = (
     r"|(?:private|customer|encryption|keystore|storage|shared|signing|ssl|api)[._-]?key(?:[._-]?(?:content|data))?$"
     r"|(?:^|[._-])pwd$|credentials?(?:[._-]?json)?$|keystore$|(?:^|[._-])(?:pfx|p12|pkcs12)$"
 )
-"""A pattern for the names of secrets, in lower case."""
+"""A pattern for the names of secrets. It is applied to names in lower case."""
 _PEM = r"pem(?:$|[._-])"
 _CERTIFICATE = r"(?:^|[._-])(?:ca|cert(?:ificate)?s?|chain)(?:$|[._-]|pem)"
-"""A pattern for the names of PEM files that hold certificates, which are public."""
+"""A pattern for the names of certificates, which are public. It is applied to names that `_PEM` matches."""
 _HARMLESS = r"(?:location|file|path|type|provider|class|serializer|algorithm|endpoint[._-]?url)$"
-"""Endings of names that hold the location or the kind of a secret, not the secret itself."""
+"""A pattern for the endings of names whose values are not secret: the location or the kind of a secret."""
 _USER_INFO = (
     r"(?<=://)(?:"
     r"[^\s/?#\"<>]*@"
     r"|(?![^\s/?#@]*:(?:\d+\b|[\s/?#]|$))(?!\[)[^\s/?#@:]+:[^\n\"<>]{0,1000}@"  # a / or a blank that is not encoded
     r")"
 )
-"""The user name and password in a URL. Text after a port number is not a password."""
+"""A pattern for the user name and the password in a URL. A text after a port number is not a password."""
 _EXAMPLES = ("user@", "user:password@")
-"""Placeholders for user and password in hints."""
+"""Placeholders for the user and the password, which hints contain and which are not masked."""
 _URL_PARAMETER = r"(?<=[?&;])([\w.-]+)=([^\s&;#\"'<>]+)"
 _WORDS = r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+"
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value of a parameter, field or header with this name is a secret, which must not be shown.
+    """Return whether a parameter, field or header with this name has a secret value, which must not be shown.
 
-    svcctl may not know the name, so common words in the names of secrets decide.
+    svcctl may not know the name. So a name is secret if it contains a word that is common in names of secrets.
     """
     lowered = name.lower()
     if re.search(_HARMLESS, lowered):
@@ -71,12 +74,15 @@ def is_secret(name: str) -> bool:
 
 
 def mask(secret: str = "") -> str:
-    """The text shown in place of a secret: four stars, then its last four characters if it has 16 or more."""
+    """Return the text that is shown in place of a secret.
+
+    The text is four stars. If the secret has at least 16 characters, its last four characters follow.
+    """
     return "****" + (secret[-4:] if len(secret) >= 16 else "")
 
 
 def mask_urls(text: str) -> str:
-    """A text in which the users, passwords and secret parameters of URLs are masked; nothing else changes."""
+    """Mask the users, passwords and secret parameters in the URLs of a text. The rest of the text is unchanged."""
     if "://" not in text:
         return text
     text = re.sub(_USER_INFO, lambda match: match[0] if match[0].lower() in _EXAMPLES else f"{mask()}@", text)
@@ -84,9 +90,9 @@ def mask_urls(text: str) -> str:
 
 
 def nearest(name: str, candidates: Iterable[str], likeness: float = LIKENESS) -> str | None:
-    """The candidate most similar to `name`, or with the same letters in another order.
+    """Return the candidate that is most similar to `name`, or that has the same letters in another order.
 
-    None if no candidate is similar, or if `name` is itself a candidate.
+    Returns None if no candidate is similar, or if `name` is itself a candidate.
     """
     from difflib import get_close_matches
 
@@ -102,7 +108,10 @@ def nearest(name: str, candidates: Iterable[str], likeness: float = LIKENESS) ->
 
 
 def having_word(name: str, candidates: Iterable[str]) -> str | None:
-    """The only candidate that has `name` as a word or begins with it, such as statusCode for status; else None."""
+    """Return the candidate that contains `name` as a word or begins with `name`, such as statusCode for status.
+
+    Returns None if there is no such candidate, or more than one.
+    """
     word = name.casefold()
     if len(word) < MIN_WORD_LETTERS:
         return None
@@ -115,9 +124,9 @@ def having_word(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, candidates: Iterable[str], *, words: bool = True) -> str | None:
-    """A hint that suggests the candidate nearest to `name`; None if there is none.
+    """Return a hint that suggests the candidate most similar to `name`; None if there is none.
 
-    With `words`, the only candidate that contains `name` as a word is suggested if none is similar.
+    With `words`, if no candidate is similar, the hint suggests the only candidate that contains `name` as a word.
     """
     candidates = list(candidates)
     suggestion = nearest(name, candidates) or (having_word(name, candidates) if words else None)
@@ -125,9 +134,9 @@ def did_you_mean(name: str, candidates: Iterable[str], *, words: bool = True) ->
 
 
 def among(name: str, candidates: Iterable[str], what: str) -> str | None:
-    """A hint with the candidate nearest to `name` and the first names of all; None without candidates.
+    """Return a hint with the candidate most similar to `name`, and with the first candidates; None without candidates.
 
-    `what` says in the plural what the candidates are.
+    `what` is the noun for the candidates, in the plural.
     """
     names = sorted(candidates)
     known_names = f"{what} are {choices(names)}" if names else None
@@ -135,12 +144,15 @@ def among(name: str, candidates: Iterable[str], what: str) -> str | None:
 
 
 def choices(names: Iterable[str]) -> str:
-    """Up to 20 names from which the reader can choose, and how many more there are."""
+    """Return up to 20 names from which the reader can choose, and the number of further names."""
     return some(list(names), CHOICES)
 
 
 def some(names: Sequence[str], most: int = NAMED) -> str:
-    """The first names, and how many more there are. Every message that lists names uses this function."""
+    """Return the first names as text, and the number of further names.
+
+    Every message that lists names uses this function.
+    """
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
@@ -152,10 +164,10 @@ def suggesting(
     *,
     when: Callable[[NotFound], bool] = lambda error: True,
 ) -> Iterator[None]:
-    """Add a hint to a NotFound error of the block: the candidate most similar to `name`.
+    """Add a hint to a NotFound error that the block raises. The hint suggests the candidate most similar to `name`.
 
-    `candidates` is called only after the error. If no candidate is similar, the hint lists the first ones, provided
-    that `what` says in the plural what they are. `when` selects the errors that get a hint.
+    `candidates` is called only after the error. If no candidate is similar, the hint lists the first candidates; for
+    this, `what` must be the noun for the candidates, in the plural. `when` decides whether an error gets a hint.
     """
     try:
         yield
@@ -172,9 +184,10 @@ def suggesting(
 
 
 def plural(number: int, singular: str, many: str | None = None) -> str:
-    """The singular or plural of a noun or verb for a number: query or queries.
+    """Return the singular or the plural of a noun or a verb, as a number requires: query or queries.
 
-    `many` is the plural where the rule gives a wrong one: of verbs, and of nouns with words after them.
+    `many` is the plural if the rule would give a wrong plural, as for verbs, and for nouns that are followed by other
+    words.
     """
     return (
         singular
@@ -184,12 +197,12 @@ def plural(number: int, singular: str, many: str | None = None) -> str:
 
 
 def counted(number: int, singular: str, many: str | None = None) -> str:
-    """A number with its noun: `1 query`, `2,000 queries`, `2 files are`."""
+    """Return a number with its noun: `1 query`, `2,000 queries`, `2 files are`."""
     return f"{number:,} {plural(number, singular, many)}"
 
 
 def size_text(size: float) -> str:
-    """A number of bytes: 812 bytes, 56 kB, 1.2 MB."""
+    """Return a number of bytes as text: 812 bytes, 56 kB, 1.2 MB."""
     for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if size >= unit:
             return f"{size / unit:.{0 if size >= 10 * unit else 1}f} {name}"
@@ -197,12 +210,12 @@ def size_text(size: float) -> str:
 
 
 def json_text(value: object) -> str:
-    """A JSON value as people read it: a text without quotes, any other value as JSON."""
+    """Return a JSON value as text for people: a text is shown without quotes, any other value as JSON."""
     return value if isinstance(value, str) else _encode(value)
 
 
 def _plain(value: object) -> object:
-    """A value that JSON has no type for, as a dict or a text."""
+    """Convert a value of a type that JSON does not have to a dict or a text."""
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
@@ -210,5 +223,5 @@ _encode = json.JSONEncoder(ensure_ascii=False, default=_plain).encode
 
 
 def format_name(name: str) -> str:
-    """The standard name of a format, for any accepted spelling."""
+    """Return the standard name of a format. `name` is any accepted name, in upper or lower case."""
     return FORMAT_NAMES.get(name.lower(), name.lower())

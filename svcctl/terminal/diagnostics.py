@@ -1,4 +1,4 @@
-"""The owner of stderr: prints errors, hints, notes and progress, and breaks their lines."""
+"""The owner of stderr. It prints errors, hints, notes and progress, and breaks long lines."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 MAX_MESSAGE_CHARS = 4000
-"""The most characters of a message. A long value in a message would hide the problem."""
+"""The maximum number of characters of a message, because a long value in a message would hide the problem."""
 PROGRESS_DELAY_SECONDS = 0.3
-"""The seconds of waiting after which a terminal shows progress."""
+"""The number of seconds after which the progress of some work is shown on a terminal."""
 _LOSS = (
     "the local service has lost events: 'svcctl service status' shows which, and 'svcctl service confirm-loss' ends "
     "this note"
@@ -39,13 +39,16 @@ _ENDINGS: Mapping[type[BaseException], str] = {
     errors.Terminated: "ended by SIGTERM",
     errors.Declined: "nothing was done",
 }
-"""Words for endings that a person or the system asked for. They are not reported as errors."""
+"""The words for an end of the process that a person or the system has requested.
+
+Such an end is not reported as an error.
+"""
 
 
 class Work(NamedTuple):
-    """The state of some work: a text, the amount done, and the total if known.
+    """The progress of some work: a text, the amount that is done, and the total amount if it is known.
 
-    With a `total`, a terminal shows a bar and the time left.
+    With a `total`, a terminal shows a bar and the remaining time.
     """
 
     text: str
@@ -54,7 +57,10 @@ class Work(NamedTuple):
 
 
 class Reported(Exception):
-    """Raised if some of several items failed, after each failure was reported; `code` is the exit code."""
+    """An exception that is raised at the end if some of several items failed. Each failure has already been reported.
+
+    `code` is the exit code.
+    """
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -62,10 +68,10 @@ class Reported(Exception):
 
 
 class Diagnostics:
-    """The printer of everything that is not data.
+    """The object that prints everything except data.
 
-    `moving`: the terminal's cursor can move; otherwise no progress is shown. `width`: the terminal's width in cells;
-    None asks the terminal.
+    `moving` says that the cursor of the terminal can move; otherwise no progress is shown. `width` is the width of the
+    terminal in cells; None means that the terminal is asked for its width.
     """
 
     def __init__(
@@ -85,11 +91,11 @@ class Diagnostics:
         self.color = color
         self.moving = moving
         self.hints: Callable[[errors.SvcctlError], str | None] | None = None
-        """Returns the hint for an error, from its reason and data."""
+        """A function that returns the hint for an error, from the reason and the data of the error."""
         self.advice: Callable[[errors.SvcctlError], str | None] | None = None
-        """Returns the advice on an error without a hint, from its fields and the profile in use."""
+        """A function that returns the advice for an error without a hint, from its fields and the profile in use."""
         self.trouble: errors.SvcctlError | None = None
-        """The error of the last attempt at a request; None if that attempt succeeded."""
+        """The error of the last attempt to send a request; None if that attempt succeeded."""
         self._loss_reported = False
         self._held_notes: list[str] | None = None
         self._lock = threading.RLock()
@@ -97,7 +103,7 @@ class Diagnostics:
         self._display: Display | None = None
 
     def configure(self, *, quiet: bool, verbose: bool, color: bool) -> None:
-        """Apply the global options. Errors in the command line itself are reported earlier, with the defaults."""
+        """Apply the global options. Errors in the command line are reported earlier, with the default options."""
         self.quiet = quiet
         self.verbose = verbose
         self.color = color
@@ -112,7 +118,10 @@ class Diagnostics:
 
     @contextmanager
     def hold_notes(self) -> Iterator[list[str]]:
-        """Hold back notes during a block that uses the whole screen, and print them at its end. Yields their list."""
+        """Hold back notes during a block that uses the whole screen, and print them at the end of the block.
+
+        Yields the list of notes.
+        """
         notes: list[str] = []
         self._held_notes = notes
         try:
@@ -123,7 +132,7 @@ class Diagnostics:
                 self.note(text)
 
     def note(self, text: str) -> None:
-        """Print a note that is not an error, unless --quiet is given."""
+        """Print a note, which is not an error. With --quiet, notes are not printed."""
         if self._held_notes is not None:
             self._held_notes.append(text)
             return
@@ -131,43 +140,52 @@ class Diagnostics:
             self._tell("svcctl:", text)
 
     def warning(self, text: str) -> None:
-        """Print a note on data that the output lacks. With --quiet it is printed, too, because scripts need it."""
+        """Print a note on data that the output lacks.
+
+        Such a note is printed even with --quiet, because scripts need it.
+        """
         if self.quiet:
             self._tell("svcctl:", text)
         else:
             self.note(text)
 
     def report_loss(self) -> None:
-        """Print, once, that the local service has lost events, and the command that lists them."""
+        """Print that the local service has lost events, with the command that lists them.
+
+        Only the first call prints.
+        """
         if not self._loss_reported:
             self._loss_reported = True
             self.warning(_LOSS)
 
     def done(self, text: str) -> None:
-        """Print the result of a command for the person at a terminal; nothing in pipes and logs, or with --quiet."""
+        """Print the result of a command for the person at a terminal.
+
+        In pipes and logs, or with --quiet, nothing is printed.
+        """
         if self.is_terminal:
             self.note(text)
 
     def detail(self, text: str) -> None:
-        """Print a detail, only with --verbose."""
+        """Print a detail. Without --verbose, nothing is printed."""
         if self.verbose:
             self._tell("svcctl:", text)
 
     def page(self, text: str) -> None:
-        """Print a page of help in place of an error."""
+        """Print a help page in place of an error."""
         self._print(text)
 
     def prompt(self, question: str) -> None:
-        """Print a question of one or more lines, without a newline at its end."""
+        """Print a question of one or more lines, without a newline at the end."""
         self.clear_progress()
         self._write("\n".join(self.laid_out(line, 0) for line in question.split("\n")))
 
     @contextmanager
     def working(self, tell: Callable[[], Work]) -> Iterator[None]:
-        """Show the progress that `tell` returns, if the block is slow and stderr is a terminal.
+        """Show the progress of the block, which `tell` returns, if the block is slow and stderr is a terminal.
 
-        The progress appears after PROGRESS_DELAY_SECONDS. It is erased at the end of the block, before data on the same
-        terminal, and before a question.
+        The progress appears after PROGRESS_DELAY_SECONDS. It is erased at the end of the block, and before data or a
+        question is printed on the same terminal.
         """
         if not self._shows_progress:
             yield
@@ -185,7 +203,7 @@ class Diagnostics:
         from svcctl.terminal.progress import Display
 
         with self._lock:
-            if self._timer is threading.current_thread():  # otherwise the work is over
+            if self._timer is threading.current_thread():  # otherwise the work has ended
                 self._display = Display(self._write, self.stream, tell, color=self.color)
 
     def clear_progress(self) -> None:
@@ -207,7 +225,7 @@ class Diagnostics:
             return 80
 
     def report(self, error: BaseException) -> int:
-        """Print an error and its hint, each on one line; returns the exit code."""
+        """Print an error and its hint, each on one line. Returns the exit code."""
         error = errors.as_svcctl_error(error)
         code = errors.exit_code(error)
         if isinstance(error, errors.ReaderClosed):
@@ -236,10 +254,10 @@ class Diagnostics:
         return code
 
     def hint_of(self, error: BaseException) -> str | None:
-        """The hint for an error: the error's own hint, the hint for its reason, and its notes.
+        """Return the hint for an error: the error's own hint, the hint for its reason, and its notes.
 
-        If it has neither of the two hints, the general advice for such errors takes their place. If an operation got no
-        answer and can safely be repeated, the hint says so.
+        If the error has neither of these two hints, the general advice for such errors takes their place. If the
+        service did not answer, and the operation can safely be repeated, the hint is to repeat the command.
         """
         hint, typed = getattr(error, "hint", None), None
         if isinstance(error, errors.SvcctlError):
@@ -253,7 +271,10 @@ class Diagnostics:
     def for_each(
         self, items: Iterable[S], act: Callable[[S], T], failures: type[errors.SvcctlError] = errors.SvcctlError
     ) -> Iterator[T]:
-        """Yield the result of `act` for each item. Failures are reported at once; Reported is raised at the end."""
+        """Yield the result of `act` for each item. Each failure is reported at once.
+
+        If an item failed, raises Reported at the end.
+        """
         codes = []
         for item in items:
             try:
@@ -267,9 +288,10 @@ class Diagnostics:
 
     @contextmanager
     def count_before_failure(self, items: Sequence[T], participle: str) -> Iterator[Iterator[T]]:
-        """Iterate over the items. If the block fails, print how many items were done before, even with --quiet.
+        """Give an iterator over the items.
 
-        `participle` says what was done with them, such as `created`.
+        If the block fails, print how many items were done before, even with --quiet. `participle` is the word for what
+        was done with the items, such as `created`.
         """
         rest = iter(items)
         try:
@@ -280,14 +302,17 @@ class Diagnostics:
             raise
 
     def _tell(self, label: str, text: str) -> None:
-        """Print a message after its label; on a terminal, broken into lines of the terminal's width."""
+        """Print a label and a message.
+
+        On a terminal, the message is broken into lines that fit the width of the terminal.
+        """
         prefix = joined("svcctl: ", styled(31, "error:")) if self.color and label.endswith("error:") else label
         self._print(joined(prefix, " ", self.laid_out(text, len(label) + 1)))
 
     def laid_out(self, text: str, used_cells: int) -> str:
-        """A message that is safe to print, broken into lines on a terminal.
+        """Return a message in a form that is safe to print. On a terminal, the message is broken into lines.
 
-        The first line has room for `used_cells` cells less than the others.
+        In the first line, `used_cells` cells are already used.
         """
         safe_text = mask_urls(visible(text))
         if not self.is_terminal:
@@ -320,12 +345,12 @@ class Diagnostics:
 
 
 def _cut(text: str) -> str:
-    text = mask_urls(text)  # before the cut, which may be within a password
+    text = mask_urls(text)  # before the text is cut, because the cut may be within a password
     return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[:MAX_MESSAGE_CHARS]}…"
 
 
 def _message(error: errors.SvcctlError) -> str:
-    """The message of an error on one line, with its subject before it, and the service's code and cid after it."""
+    """Return one line with the subject of an error, the message, and the code and the cid that the service gave."""
     about = []
     if isinstance(error, errors.ServiceError):
         if error.code is not None:
@@ -340,14 +365,15 @@ def _message(error: errors.SvcctlError) -> str:
 
 _INDENT = "  "
 _WORD = r"""(?<![^\s(])'[^']*'\S*|(?<![^\s(])"[^"]*"\S*|\S+"""
-"""A quoted text or a word."""
+"""A pattern for a quoted text or a word."""
 _QUOTED_COMMAND = r"(?<![^\s(])'svcctl [^']*'\S*"
 
 
 def line_broken(text: str, width: int, used_cells: int, commands: Sequence[str] = ()) -> str:
-    """A message broken into lines of `width` cells; the first line is shorter by `used_cells`.
+    """Break a message into lines of at most `width` cells. In the first line, `used_cells` cells are already used.
 
-    Lines never break within `commands` and quoted commands of svcctl, nor within another quoted text that fits a line.
+    Lines are never broken within one of `commands`, or within a quoted command of svcctl. They are not broken within
+    another quoted text if that text fits in a line.
     """
     if used_cells + cell_width(text) <= width:
         return text
@@ -364,7 +390,7 @@ def line_broken(text: str, width: int, used_cells: int, commands: Sequence[str] 
 
 
 def _parts(text: str, width: int, commands: Sequence[str]) -> Iterator[str]:
-    """The parts of a text between which lines may break."""
+    """Yield the parts of a text. Lines may be broken between these parts."""
     whole = "|".join([_QUOTED_COMMAND, *(rf"\S*{re.escape(command)}\S*" for command in commands)])
     for match in re.finditer(rf"(?P<command>{whole})|{_WORD}", text):
         if match["command"] or cell_width(match[0]) <= width:

@@ -1,9 +1,9 @@
-"""Text that is safe on a terminal: characters that could control the terminal are written as escapes.
+"""Text that is safe on a terminal. Characters that could control the terminal are written as escapes.
 
-Events contain text from strangers, so the terminal gets no control characters except svcctl's own. Its colours and
-cursor movements are of type `Styled`, made only by the functions of this module and by constants.
-`terminal.standard_streams` passes all other text through `shown`. A slice or an extension of a Styled is a plain str,
-whose escape sequences are shown as text: a mistake is visible, but harmless.
+Events contain text from strangers, so a terminal gets no control characters except those that svcctl makes itself. Text
+with colours and cursor movements has the type `Styled`. Only the functions of this module and constants make such text.
+The module `terminal.standard_streams` passes all other text through `shown`. A slice or an extension of a Styled is a
+plain str, and its escape sequences are shown as text. So a mistake is visible, but harmless.
 """
 
 from __future__ import annotations
@@ -21,34 +21,40 @@ _IN_LINE = re.compile(f"[{_HIDDEN}\t\n]")
 
 
 class Styled(str):
-    """Text for a terminal in which all escape sequences are svcctl's own."""
+    """Text for a terminal. All escape sequences in the text were made by svcctl."""
 
     __slots__ = ()
 
 
 def visible(text: str) -> str:
-    """Text on one line, with control, bidirectional and invisible characters as escapes, also tabs and newlines."""
+    """Return a text on one line.
+
+    Control, bidirectional and invisible characters are escaped, including tabs and newlines.
+    """
     return text if text.isprintable() else _IN_LINE.sub(_escape, text)
 
 
 def shown(text: str) -> str:
-    """Text for a terminal: escaped like `visible` does, but with tabs and newlines; Styled text is unchanged."""
+    """Return a text for a terminal. It is escaped as by `visible`, but tabs and newlines stay.
+
+    Styled text is unchanged.
+    """
     if isinstance(text, Styled) or text.replace("\n", "").isprintable():
         return text
     return _IN_LINES.sub(_escape, text)
 
 
 def styled(code: int, text: str) -> Styled:
-    """Text in a colour or weight, given by the code of its escape sequence."""
+    """Return a text in a colour or weight. `code` is the number in the escape sequence."""
     return Styled(f"\x1b[{code}m{shown(text)}\x1b[0m")
 
 
 def joined(*parts: str, between: str = "") -> Styled:
-    """Several texts, Styled or plain, as one Styled."""
+    """Join several texts, Styled or plain, to one Styled."""
     return Styled(between.join(map(shown, parts)))
 
 
 def _escape(match: re.Match[str]) -> str:
-    if "\udc80" <= match[0] <= "\udcff":  # Python's surrogate for a byte that is not UTF-8
+    if "\udc80" <= match[0] <= "\udcff":  # the surrogate that Python uses for a byte that is not UTF-8
         return f"\\x{ord(match[0]) - 0xDC00:x}"
     return match[0].encode("unicode_escape").decode("ascii")

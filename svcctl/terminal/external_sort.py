@@ -1,4 +1,7 @@
-"""Sorting of any number of rows: if they do not fit in memory, sorted runs go to a temporary file and are merged."""
+"""Sorting any number of rows.
+
+If the rows do not fit in memory, sorted runs are written to a temporary file and merged.
+"""
 
 from __future__ import annotations
 
@@ -13,33 +16,40 @@ from svcctl.api.formats.batches import Batches, batches_of
 from svcctl.errors import IncompleteResult, reason
 
 RUN_BYTES = 1 << 24
-"""The bytes of rows that are sorted in memory. If there are more, runs of this size go to a temporary file."""
+"""The maximum size in bytes of rows that are sorted in memory.
+
+More rows are written to a temporary file in runs of this size.
+"""
 _PARTS = 128
-"""The number of parts in which a full run is read back. Only one part of each run is in memory."""
+"""The number of parts in which a full run is read back. Only one part of each run is in memory at a time."""
 _MEASURED = 16
-"""The number of rows of a batch that are measured, to estimate the size of the batch."""
+"""The approximate number of rows of a batch that are measured to estimate the size of the batch."""
 _KEY_BYTES = 160
-"""An estimate of the memory for a row's sort key and for the objects around the row."""
+"""The estimated memory, in bytes, for the sort key of a row and for the objects around the row."""
 _OF_ONE_COLUMN = 3
-"""The number of members in the sort key of one column; a key of several columns has as many for each column."""
+"""The number of members in a sort key of one column.
+
+A sort key of several columns has this number of members for each column.
+"""
 _NO_REFERENCES = 2
-"""The version of marshal that writes repeated objects in full, which is faster."""
+"""The version of the marshal format that writes repeated objects in full, which is faster."""
 
 Row = Sequence[Any]
-"""A line of text, or a list of JSON values."""
+"""A row: a line of text, or a list of JSON values."""
 Keys = Callable[[Sequence[Row]], list[Any]]
-"""A function that returns the sort keys of a batch of rows: numbers or tuples.
+"""A function that returns the sort keys of a batch of rows. A sort key is a number or a tuple.
 
-Next to a tuple, a number n is compared as (False, 0, n).
+If some keys are tuples, a number n is compared as the tuple (False, 0, n).
 """
 Run = tuple[list[Any], list[Row]]
-"""The sort keys of sorted rows, and the rows."""
+"""A run of sorted rows: the sort keys, and the rows."""
 
 
 def in_order(rows: Iterable[Row], keys: Keys, top: int | None = None, *, run_bytes: int = RUN_BYTES) -> Iterator[Row]:
-    """The first `top` rows in the order of their keys. Rows with equal keys keep their order.
+    """Return the first `top` rows in the order of their keys. Rows with equal keys keep their order.
 
-    Up to `run_bytes` of rows are sorted in memory. IncompleteResult if the temporary directory cannot hold the others.
+    Rows of up to `run_bytes` bytes are sorted in memory. Raises IncompleteResult if the temporary directory has no room
+    for more rows.
     """
     return Batches(_in_order(rows, keys, top, run_bytes))
 
@@ -61,7 +71,7 @@ def _in_order(rows: Iterable[Row], keys: Keys, top: int | None, run_bytes: int) 
 
 
 def _runs(rows: Iterable[Row], keys: Keys, top: int | None, run_bytes: int, file: IO[bytes]) -> list[Iterator[Run]]:
-    """The rows as sorted runs, each in batches and cut to its first `top` rows."""
+    """Return the rows as sorted runs. Each run is read in batches, and is cut to its first `top` rows."""
     runs: list[Iterator[Run]] = []
     run_keys, run_rows, size, tuples = list[Any](), list[Row](), 0, False
     for batch in batches_of(rows):
@@ -83,14 +93,14 @@ def _runs(rows: Iterable[Row], keys: Keys, top: int | None, run_bytes: int, file
 
 
 def _size(rows: Sequence[Row]) -> int:
-    """The estimated memory of rows in bytes, from a sample of them."""
+    """Return the estimated memory of rows in bytes. The estimate is based on a sample of the rows."""
     some = rows[:: max(1, len(rows) // _MEASURED)]
     size = sum(sys.getsizeof(row) + (0 if isinstance(row, str) else sum(map(sys.getsizeof, row))) for row in some)
     return len(rows) * (_KEY_BYTES + size // max(1, len(some)))
 
 
 def _alike(keys: list[Any], tuples: bool) -> list[Any]:
-    """Sort keys that can be compared with each other: if some are tuples, all become tuples."""
+    """Return sort keys that can be compared with each other. With `tuples`, all numbers become tuples."""
     return [key if isinstance(key, tuple) else (False, 0, key) for key in keys] if tuples else keys
 
 
@@ -106,7 +116,7 @@ def _sorted(keys: list[Any], rows: list[Row], top: int | None = None) -> Run:
 
 
 def _stored(keys: list[Any], rows: list[Row], at_once: int, file: IO[bytes]) -> tuple[int, list[int]]:
-    """Append a run to the file; returns its position and the sizes of its batches."""
+    """Append a run to the file. Returns the position of the run and the sizes of its batches, in bytes."""
     start, step = file.seek(0, 2), max(1, at_once)
     batches = ((keys[at : at + step], rows[at : at + step]) for at in range(0, len(rows), step))
     return start, [file.write(marshal.dumps(batch, _NO_REFERENCES)) for batch in batches]
@@ -120,11 +130,11 @@ def _read(file: IO[bytes], at: int, sizes: Sequence[int]) -> Iterator[Run]:
 
 
 def _merged(runs: Sequence[Iterator[Run]]) -> Iterator[list[Row]]:
-    """The rows of all sorted runs in order, in batches.
+    """Yield the rows of all sorted runs, in order and in batches.
 
-    One part of each run is in memory. Each batch ends at the smallest of the last keys of these parts, because no row
-    that is still in the file comes before it. If runs share this key, rows of later runs wait, because the file may
-    have more rows with this key from the earlier run.
+    One part of each run is in memory. Each batch ends at the bound, which is the smallest of the last keys of these
+    parts, because no row that is still in the file has a smaller key. If several runs have rows with the key of the
+    bound, the rows of later runs wait, because the file may have more rows with this key from the earlier run.
     """
     ended: Run = [], []
     heads = [(*next(run), run) for run in runs]

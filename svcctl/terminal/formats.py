@@ -1,8 +1,9 @@
-"""The output formats: a row of `FORMATS` for each, with the function that writes it.
+"""The output formats. Each format is a row of `FORMATS`, with the function that writes the format.
 
-A format that is a `mode.type` of the interface passes the service's bytes on unchanged. It also has a layout or a
-packing if it can write lists, followed queries or selected rows. `table`, `vertical`, `chart` and `parquet` are always
-written here. Values that a format cannot hold are replaced before the layout, and counted.
+A format that is also a `mode.type` of the interface passes on the bytes of the service unchanged. If such a format can
+also write lists, followed queries or selected rows, it has a layout or a packing. The formats `table`, `vertical`,
+`chart` and `parquet` are always written by svcctl. Values that a format cannot hold are replaced before the layout, and
+counted.
 """
 
 from __future__ import annotations
@@ -30,18 +31,19 @@ from svcctl.words import FORMAT_NAMES, counted, did_you_mean, format_name, json_
 
 Note = Callable[[str], None]
 Layout = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Note], Iterator[list[str]]]
-"""Lays out columns and rows as lines of text, in the batches in which rows arrive.
+"""A function that lays out columns and rows as lines of text, in the batches in which rows arrive.
 
-Its last argument receives notes, for example on cells that were cut.
+Its last argument is a function that is called with notes, for example on cells that were cut.
 """
 Packing = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Losses, ByteSink], None]
-"""Writes columns and rows as binary data, and counts the values that it cannot write."""
+"""A function that writes columns and rows as binary data, and counts the values that it cannot write."""
 
 
 class OutputFormat(NamedTuple):
-    """An output format: the mode.type to request from the service, and the layout or packing that writes rows in it.
+    """An output format: the mode.type to request from the service, and the layout or packing that writes rows.
 
-    A format with neither is written only by the service, so only unchanged answers of queries can be printed in it.
+    A format without a layout and without a packing is written only by the service. So only unchanged answers of queries
+    can be printed in such a format.
     """
 
     name: str
@@ -50,58 +52,61 @@ class OutputFormat(NamedTuple):
     layout: Layout | None = None
     packing: Packing | None = None
     whole: Layout | None = None
-    """The layout for the rows of a query, if lists have a different one."""
+    """The layout for the rows of a query, if lists have another layout."""
     endings: tuple[str, ...] = ()
     """The endings of file names in this format."""
     compresses: bool = False
-    """Whether files in this format are compressed by the format itself."""
+    """Whether the format itself compresses its files."""
     heading: bool = False
     """Whether the output begins with the names of the columns."""
     raw: bool = True
-    """Whether the bytes of a query's answer are passed on unchanged, instead of laying out its rows."""
+    """Whether the bytes of the answer to a query are passed on unchanged, if the user selects no rows or columns."""
     binary: bool = False
     lists: bool = False
-    """Whether lists (jobs, domains, roles, profiles) can also be printed in the format."""
+    """Whether lists (jobs, domains, roles, profiles) can be printed in this format, too."""
     counted: bool = True
-    """Whether the rows of an unchanged answer are counted."""
+    """Whether the rows of an answer are counted even if the answer is passed on unchanged."""
     dates: bool = False
-    """Whether the service formats dates in this format, so that dateFormat and timeZone apply."""
+    """Whether the service writes dates as texts in this format. Its parameters dateFormat and timeZone apply then."""
     lines: bool = False
-    """Whether each row is one line, so that a query without an end can be printed."""
+    """Whether each row can be printed on its own, so that a query without an end can be printed."""
     by_row: bool = False
-    """Whether the format makes each line from one row alone, and writes nothing before the lines except a heading."""
+    """Whether each line depends on only one row, with nothing before the lines except a heading."""
     keyed: bool = False
-    """Whether the names of columns are keys of objects, and so must be unique."""
+    """Whether the names of columns are keys of objects, so that they must be unique."""
     widest: int | None = None
-    """The most columns that the format can write."""
+    """The maximum number of columns that the format can write; None for no limit."""
     keeps_bytes: bool = False
-    """Whether bytes that are not UTF-8 are written unchanged; otherwise each becomes U+FFFD."""
+    """Whether bytes that are not UTF-8 are written unchanged. If they are not, each such byte becomes U+FFFD."""
     finite: bool = False
-    """Whether numbers must be finite; infinite numbers and NaN then become null."""
+    """Whether numbers must be finite. If they must, infinite numbers and NaN become null."""
     extra: str | None = None
-    """The extra with the packages of the packing."""
+    """The extra that has the packages for the packing."""
 
     @property
     def arranges(self) -> bool:
-        """Whether selected and sorted rows can be written in the format."""
+        """Whether selected or sorted rows can be written in this format."""
         return self.layout is not None or self.packing is not None
 
     def writes(self, selection: Selection) -> bool:
-        """Whether rows are decoded and written here, instead of passing on the service's bytes."""
+        """Return whether svcctl decodes the rows and writes them itself.
+
+        Otherwise it passes on the bytes of the service.
+        """
         return not self.raw or selection.of_rows or (self.packing is not None and not selection.header)
 
     def counts(self, selection: Selection) -> bool:
-        """Whether the rows of an answer are counted."""
+        """Return whether the rows of an answer are counted."""
         return self.counted or self.writes(selection)
 
     def mode_of(self, selection: Selection) -> str:
-        """The mode.type to request: the format's own, or one with typed rows if they are written here."""
+        """Return the mode.type to request: that of the format, or ROWS if svcctl writes the rows itself."""
         return ROWS if self.writes(selection) else self.mode
 
     def check(self, selection: Selection, *, follow: bool = False) -> None:
-        """Check that the format can apply a selection.
+        """Check that a selection can be used with the format.
 
-        UsageError if it cannot, MissingExtra if the packages of the format are not installed.
+        Raises UsageError if it cannot be used, and MissingExtra if the packages of the format are not installed.
         """
         if selection.option_names and not self.arranges:
             can = ", ".join(row.name for row in FORMATS.values() if row.arranges)
@@ -123,13 +128,16 @@ class OutputFormat(NamedTuple):
     def write(
         self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
     ) -> Iterator[str]:
-        """The lines of rows in this format."""
+        """Return the lines of rows in this format."""
         return chain.from_iterable(self.blocks(columns, rows, style, note))
 
     def blocks(
         self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
     ) -> Iterator[list[str]]:
-        """The lines of rows in this format, in the batches in which rows arrive; at the end, notes on lost values."""
+        """Return the lines of rows in this format, in the batches in which rows arrive.
+
+        After the last line, `note` is called with notes on lost values.
+        """
         if self.layout is None:
             raise UsageError(f"only a service writes {self.name}")
         losses = self._losses()
@@ -139,7 +147,7 @@ class OutputFormat(NamedTuple):
     def pack(
         self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, sink: ByteSink, note: Note
     ) -> None:
-        """Write rows as binary data, then print notes on lost values."""
+        """Write rows as binary data, and then call `note` with notes on lost values."""
         assert self.packing is not None
         losses = self._losses()
         columns = self._writable_columns(columns, losses)
@@ -151,9 +159,10 @@ class OutputFormat(NamedTuple):
         return Losses(keeps_bytes=self.keeps_bytes, finite=self.finite)
 
     def _writable_columns(self, columns: Sequence[TableColumn], losses: Losses) -> Sequence[TableColumn]:
-        """The columns of a result, with names that the format can write.
+        """Return the columns of a result, with names that the format can write.
 
-        UsageError for too many columns, or for columns with the same name in a format that uses names as keys.
+        Raises UsageError for too many columns. In a format that uses names as keys, two columns with the same name also
+        raise UsageError.
         """
         if self.widest is not None and len(columns) > self.widest:
             raise UsageError(
@@ -171,12 +180,12 @@ class OutputFormat(NamedTuple):
 
 
 def _writable_rows(rows: Iterable[Sequence[Any]], losses: Losses) -> Iterator[Sequence[Any]]:
-    """The rows of a result, with values replaced that the format cannot hold."""
+    """Return the rows of a result, with the values that the format cannot hold replaced."""
     return Batches(map(losses.rows, batches_of(rows)))
 
 
 def _with_loss_notes(losses: Losses, note: Note, blocks: Iterator[list[str]]) -> Iterator[list[str]]:
-    """Pass blocks of lines on unchanged, then print notes on lost values, also after an interruption."""
+    """Yield blocks of lines unchanged, and then call `note` with notes on lost values, even after an interruption."""
     try:
         yield from blocks
     finally:
@@ -192,9 +201,9 @@ def sorted_blocks(
     style: Style,
     note: Note,
 ) -> Iterator[list[str]]:
-    """The lines of rows in the order of a selection, for a format that makes each line from one row.
+    """Yield the lines of rows in the order of a selection. In this format, each line must depend on only one row.
 
-    The lines are sorted, not the rows, because lines take less memory.
+    The lines are sorted instead of the rows, because lines take less memory.
     """
     from svcctl.terminal.external_sort import in_order
 
@@ -223,7 +232,7 @@ def _table(
 
     try:
         for lines in layout.table(columns, rows, style, cuts):
-            tell_columns()  # before the first line: rows may never end, and a pager shows the note above
+            tell_columns()  # before the first line: rows may never end, and a pager shows this note first
             yield lines
     finally:  # a followed query ends with Ctrl-C
         if cuts.cells:
@@ -249,7 +258,7 @@ def _chart(
 
 
 def _separated(delimiter: str) -> Layout:
-    """A layout of csv or tsv as the service writes it: null is empty, and an empty string is `""`."""
+    """Return a layout that writes csv or tsv as the service does: null is an empty cell, an empty string is `""`."""
     marks = (delimiter, '"', "\r", "\n")
 
     def lines(
@@ -262,7 +271,10 @@ def _separated(delimiter: str) -> Layout:
             return '"' + text.replace('"', '""') + '"' if not text or any(map(text.__contains__, marks)) else text
 
         def cells(values: Sequence[Any], kind: str | None) -> Sequence[str]:
-            """The cells of a column as csv writes them. Nearly always, all values have one type."""
+            """Return the cells of a column as csv has them.
+
+            Nearly always, all values of a column have the same type.
+            """
             types = set(map(type, values))
             if types == {int}:
                 return layout.format_cells(values, kind, style)
@@ -277,7 +289,7 @@ def _separated(delimiter: str) -> Layout:
             return [texts[value] for value in values]
 
         padding = delimiter * (len(columns) - 1)
-        """The line that services send to keep a connection alive. A row of nulls must look different."""
+        """The line that services send to keep a connection alive. A row of nulls must not be the same line."""
         if style.header:
             yield [delimiter.join(cell(column.name, None) for column in columns)]
         for batch in batches_of(rows):
@@ -291,7 +303,7 @@ def _separated(delimiter: str) -> Layout:
 
 
 def _plain(value: Any, kind: str | None, style: Style) -> str:
-    """A value as exact data for programs; a table rounds instead."""
+    """Return a value as text for programs, without rounding. (In a table, numbers are rounded.)"""
     if isinstance(value, Mapping | list | tuple):
         return _json(value)
     if isinstance(value, float):
@@ -302,7 +314,7 @@ def _plain(value: Any, kind: str | None, style: Style) -> str:
 def _objects(
     columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
 ) -> Iterator[list[str]]:
-    """One JSON object for each row, one per line."""
+    """Lay out each row as one JSON object on its own line."""
     names = [column.name for column in columns]
     return ([_json(dict(zip(names, row, strict=True))) for row in batch] for batch in batches_of(rows))
 
@@ -310,7 +322,7 @@ def _objects(
 def _array(
     columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
 ) -> Iterator[list[str]]:
-    """All rows in one JSON array of objects."""
+    """Lay out all rows as one JSON array of objects."""
     names = [column.name for column in columns]
     yield [_json([dict(zip(names, row, strict=True)) for row in rows])]
 
@@ -318,7 +330,7 @@ def _array(
 def _envelope(
     columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
 ) -> Iterator[list[str]]:
-    """The JSON document in which a service answers, with one row per line."""
+    """Lay out all rows in a JSON document like that of a service, with one row on each line."""
     yield ['{"success":true,"msg":"","status":0,"object":[']
     before = ""
     for lines in _objects(columns, rows, style, note):
@@ -352,7 +364,7 @@ def _spreadsheet(
 def _compact(
     columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
 ) -> Iterator[list[str]]:
-    """The lines of the format json/simple/compact."""
+    """Lay out rows as lines of the format json/simple/compact."""
     yield [_json({"m": {column.name: {"type": column.type, "index": at} for at, column in enumerate(columns)}})]
     for batch in batches_of(rows):
         yield [_json({"d": row}) for row in batch]
@@ -368,7 +380,7 @@ _json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", "
 
 
 ROWS = "json/simple/compact"
-"""The mode.type that layouts read. It has the types of the columns, and one row per line."""
+"""The mode.type that is requested for layouts. It contains the types of the columns, and each row is one line."""
 
 FORMATS = {
     row.name: row
@@ -485,13 +497,13 @@ PACKED = frozenset(("7z", "bz2", "gzip", "lz4", "rar", "xz", "zip", "zstd"))
 UNWRITTEN = frozenset(
     ("arrow", "avro", "db", "feather", "html", "md", "ods", "orc", "parq", "pdf", "pq", "sqlite", "xls", "yaml", "yml")
 ) | {"gif", "jpeg", "jpg", "png", "svg", "webp"}
-"""Endings of file types that svcctl does not write. Csv in such a file would surprise everybody."""
+"""Endings of file types that svcctl does not write. Nobody would expect csv in such a file."""
 
 
 def alone(format: OutputFormat, *, keyed: bool = False) -> OutputFormat:
-    """The format for a single object: in json, an object instead of a list.
+    """Return the format for a single object. In json, this is an object instead of a list.
 
-    With `keyed`, each row is a member of that object.
+    With `keyed`, each row is a member of the JSON object.
     """
     return format._replace(layout=_members if keyed else _objects) if format is FORMATS["json"] else format
 
@@ -499,13 +511,16 @@ def alone(format: OutputFormat, *, keyed: bool = False) -> OutputFormat:
 def _members(
     columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
 ) -> Iterator[list[str]]:
-    """One JSON object with a member for each row, named by the first column."""
+    """Lay out all rows as one JSON object. Each row is a member whose name is the value in the first column."""
     names = [column.name for column in columns[1:]]
     yield [_json({row[0]: dict(zip(names, row[1:], strict=True)) for row in rows})]
 
 
 def find_format(name: str, *, is_terminal: bool, lists: bool = False) -> OutputFormat:
-    """The format of a name; `auto` is a table on a terminal and csv elsewhere. UsageError lists the known names."""
+    """Return the format with a name. The name `auto` means a table on a terminal, and csv elsewhere.
+
+    Raises UsageError, with a list of the known names, for an unknown name.
+    """
     name, typed_name = format_name(name), name
     if name == AUTO:
         name = "table" if is_terminal else "csv"
@@ -522,9 +537,9 @@ def find_format(name: str, *, is_terminal: bool, lists: bool = False) -> OutputF
 
 
 def of_file(path: Path) -> OutputFormat | None:
-    """The format that the ending of a path stands for; None if it stands for none.
+    """Return the format for the ending of a path; None if the ending does not name a format.
 
-    UsageError for an ending that svcctl does not write.
+    Raises UsageError for an ending that svcctl does not write.
     """
     ending = _ending(path)
     for row in FORMATS.values():
@@ -543,19 +558,19 @@ def of_file(path: Path) -> OutputFormat | None:
 
 
 def refuse_packed(path: Path) -> None:
-    """Refuse a file whose ending names a compression that svcctl does not write: UsageError.
+    """Raise UsageError for a file whose ending names a compression that svcctl does not write.
 
-    The file would not be compressed.
+    Without this check, the file would not be compressed although its name says so.
     """
     if (ending := _ending(path)) in PACKED:
         raise UsageError(f"svcctl cannot write .{ending} files", hint="write .gz or .zst instead")
 
 
 def check_file(name: Path | str, chosen: OutputFormat, note: Note, *, by_user: bool) -> None:
-    """Print a note if the ending of a file stands for a format other than `chosen`.
+    """Call `note` with a note if the ending of a file names a format other than `chosen`.
 
-    A note is also printed if the ending stands for no format, unless the format was chosen `by_user`. UsageError if the
-    file would be compressed twice, or if its ending is a compression that svcctl does not write.
+    There is also a note if the ending names no format, unless the user has chosen the format (`by_user`). Raises
+    UsageError if the file would be compressed twice, or if its ending names a compression that svcctl does not write.
     """
     path = Path(name)
     refuse_packed(path)

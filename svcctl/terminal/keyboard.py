@@ -1,7 +1,8 @@
-"""The keyboard while a command repeats its output: `q` ends it, Ctrl-Z suspends it, and keys are not echoed.
+"""The keyboard while a command repeats its output.
 
-A thread reads the keys, so that `q` works even if the service is slow. It uses the terminal only while this process is
-in the foreground: the system stops a background process that reads or changes the terminal.
+The key `q` ends the output, Ctrl-Z suspends the command, and keys are not echoed. A thread reads the keys, so that `q`
+works even if the service is slow. The thread uses the terminal only while this process is in the foreground, because
+the system stops a background process that reads from the terminal or changes it.
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ T = TypeVar("T")
 
 _LEAVE = b"qQ"
 _POLL_SECONDS = 0.2
-"""The interval at which the thread checks whether the process is in the foreground."""
+"""The interval, in seconds, at which the thread checks whether the process is in the foreground."""
 _REPEAT_SECONDS = 0.01
 _WAKES = signal.SIGUSR1
-"""The signal by which the thread interrupts the main thread."""
+"""The signal with which the thread interrupts the main thread."""
 _SUSPENDING = (signal.SIGTSTP, signal.SIGQUIT)
-"""The signals of Ctrl-Z and Ctrl-\\. The terminal is restored before they stop or end the process."""
+"""The signals of Ctrl-Z and Ctrl-\\. The terminal is restored before such a signal stops or ends the process."""
 
 
 class _Left(BaseException):
-    """Raised after the key q. It is a BaseException, so that no `except Exception` catches it."""
+    """An exception that is raised after the key q. No `except Exception` catches it, as it is a BaseException."""
 
 
 class Keyboard:
-    """The keys typed at stdin. If stdin is not a terminal, no keys are read."""
+    """The keys that are typed at stdin. If stdin is not a terminal, no keys are read."""
 
     def __init__(self, stdin: TextIO | None) -> None:
         self._terminal = stdin.fileno() if stdin is not None and stdin.isatty() else None
         self._modes: list[Any] | None = None
-        """The terminal's modes before this class changed them."""
+        """The modes of the terminal before this object changed them; None if it has not changed them."""
         self._lock = threading.RLock()
         self._aside = False
         self._left = False
@@ -50,10 +51,10 @@ class Keyboard:
 
     @contextmanager
     def watched(self, aside: Callable[[], None], back: Callable[[], None]) -> Iterator[None]:
-        """Read keys until the end of the block. Only the main thread may do this.
+        """Read keys until the end of the block. Only the main thread may call this method.
 
-        Ctrl-Z calls `aside` before the process stops, and `back` when it continues. `back` is also called when the
-        process returns to the foreground.
+        After Ctrl-Z, `aside` is called before the process stops, and `back` is called when the process continues.
+        `back` is also called when the process returns to the foreground.
         """
 
         def suspend(number: int, _: FrameType | None) -> None:
@@ -62,7 +63,7 @@ class Keyboard:
             aside()
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-            # Here the process stops, until somebody continues it.
+            # Here the process stops. It goes on when somebody continues it.
             signal.signal(number, suspend)
             self._aside = False
             back()
@@ -86,7 +87,10 @@ class Keyboard:
                 signal.signal(number, handler)
 
     def until_left(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield the items until somebody types q. The key interrupts waiting for an item, not work on it."""
+        """Yield items until somebody types q.
+
+        The key interrupts the wait for the next item, but not the work on an item.
+        """
         iterator = iter(items)
         with suppress(_Left):
             while not self._left:
@@ -107,12 +111,12 @@ class Keyboard:
             raise _Left
 
     def _read(self, end: int, main: int) -> None:
-        """Read keys until the terminal is gone or the block ends; q interrupts the thread `main`.
+        """Read keys until the terminal is gone or the block ends. The key q interrupts the thread `main`.
 
-        The end of the block closes the other side of the pipe `end`.
+        At the end of the block, the other side of the pipe `end` is closed.
         """
         assert self._terminal is not None
-        # The main thread handles these signals. Without the terminal, reading must fail, not stop.
+        # The main thread handles these signals. Without the terminal, reading must fail, and not stop the process.
         others = {signal.SIGINT, signal.SIGTERM, *_SUSPENDING, _WAKES, signal.SIGTTIN, signal.SIGTTOU}
         signal.pthread_sigmask(signal.SIG_BLOCK, others)
         taken = True
@@ -131,12 +135,12 @@ class Keyboard:
                 if key is not None and key in _LEAVE:
                     break
             self._left = True
-            # A signal just before the main thread begins to wait does not wake it, so it is repeated.
+            # A signal just before the main thread begins to wait does not wake that thread, so the signal is repeated.
             while not select.select([end], [], [], _REPEAT_SECONDS)[0]:
                 signal.pthread_kill(main, _WAKES)
 
     def _key(self) -> bytes | None:
-        """The next key; empty if the terminal is gone, None if the process is in the background."""
+        """Return the next key. It is empty if the terminal is gone, and None if the process is in the background."""
         assert self._terminal is not None
         try:
             return os.read(self._terminal, 1) if is_in_foreground(self._terminal) else None
@@ -144,10 +148,10 @@ class Keyboard:
             return b"" if is_in_foreground(self._terminal) else None
 
     def _take(self) -> bool:
-        """Switch off the echo and the line buffering of the terminal; True unless the process is in the background.
+        """Switch off the echo and the line buffering of the terminal.
 
-        In the background, nothing is changed. The modes are checked at each call, because a shell may have changed
-        them.
+        Returns True unless the process is in the background. In the background, nothing is changed. Each call checks
+        the modes of the terminal, because a shell may have changed them.
         """
         assert self._terminal is not None
         with self._lock:
@@ -163,7 +167,10 @@ class Keyboard:
         return True
 
     def _restore(self) -> None:
-        """Restore the modes of the terminal. In the background they belong to another process and are left alone."""
+        """Restore the modes of the terminal.
+
+        In the background, the terminal belongs to another process, so nothing is changed.
+        """
         with self._lock, suppress(OSError, termios.error):
             if self._terminal is not None and self._modes is not None and is_in_foreground(self._terminal):
                 termios.tcsetattr(self._terminal, termios.TCSADRAIN, self._modes)
@@ -171,7 +178,10 @@ class Keyboard:
 
 
 def is_in_foreground(terminal: int | TextIO) -> bool:
-    """Whether this process may use a terminal. True also for a terminal that is not its controlling terminal."""
+    """Return whether this process may use a terminal.
+
+    A terminal that does not control the process may always be used.
+    """
     try:
         return os.tcgetpgrp(terminal if isinstance(terminal, int) else terminal.fileno()) == os.getpgrp()
     except OSError:

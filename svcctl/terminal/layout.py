@@ -1,7 +1,7 @@
-"""Layouts of rows for people: a table that fits the terminal, or one block for each wide row.
+"""Layouts of rows for people: a table that fits the terminal, or a block of lines for each row.
 
-This module does not know streams or formats. Events contain text from strangers, so every cell goes through `visible`,
-which keeps `[brackets]` and escapes control characters.
+This module does not know streams or output formats. Events contain text from strangers, so `visible` escapes the
+control characters in every cell.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ NUMERIC = frozenset({"int4", "int8", "float8"})
 COLUMN_GAP = "  "
 TEXT = frozenset({"str", None})
 MIN_TEXT_CELLS = 12
-"""The width below which texts are not cut. Other values are never cut, because half a date is useless.
+"""The width in cells below which texts are not cut. Other values are never cut, because half a date is useless.
 
-The last columns are left out if they still do not fit.
+If the columns still do not fit, the last columns are omitted.
 """
 SAMPLE_ROWS = 500
-"""The rows that are read before the first one is printed. They determine the widths of all rows."""
+"""The number of rows that are read before the first row is printed. These rows decide the widths of the columns."""
 SAMPLE_BYTES = 1 << 24
-"""The bytes of rows after which the sample ends."""
+"""The size of rows, in bytes, after which no more rows are read for the sample."""
 GROWTH_CELLS = 6
-"""Spare cells that widen a column of numbers if the line has room, because later numbers may be larger."""
+"""The cells that are added to a column of numbers if the line has room, because later numbers may be larger."""
 
 _USUAL = {"ip4": 15, "int4": 10, "int8": 12, "float8": 12, "bool": 5}
-"""The usual widths of values, by type. The width of dates depends on the style."""
+"""The usual widths of values in cells, by type. (The width of dates depends on the style.)"""
 
 
 _NO_MARKS: Mapping[str, int] = {}
@@ -49,24 +49,28 @@ _NO_MARKS: Mapping[str, int] = {}
 class TableColumn(NamedTuple):
     """A column of a table: its heading, and the type of its values.
 
-    The type is one of the service's (`timestamp`: epoch milliseconds) or `id`. A text, with the type `str` or none, may
-    be cut to fit. An `id` is never cut, so that it can be copied.
+    The type is a type of the service, or `id`. Values of the type `timestamp` are epoch milliseconds. A column of the
+    type `str` or None has texts, which may be cut to fit. An `id` is never cut, so that people can copy it.
     """
 
     name: str
     type: str | None = None
     least: int = MIN_TEXT_CELLS
-    """The width in cells below which a text is not cut. Later columns are left out instead."""
+    """The width in cells below which a text is not cut. If there is no room, later columns are omitted instead."""
     marks: Mapping[str, int] = _NO_MARKS
-    """The values that are coloured, with the code of each colour."""
+    """The values that are shown in colour, with the code of the colour."""
     below: bool = False
-    """Whether a table of limited width shows the values uncut, on their own lines below their rows."""
+    """Whether the values are shown in full, on lines of their own below their rows.
+
+    This applies only to a table of limited width.
+    """
 
 
 class Span(NamedTuple):
-    """The range of a query, the length of the periods by which its rows are grouped, if known, and the present moment.
+    """The range of a query, for a chart.
 
-    All are in milliseconds: a length, and times since the epoch.
+    `every` is the length of the periods by which rows are grouped, if it is known. `start`, `end` and `now` are epoch
+    milliseconds. `every` is in milliseconds, too.
     """
 
     start: int
@@ -76,21 +80,24 @@ class Span(NamedTuple):
 
 
 class Style(NamedTuple):
-    """The style of a layout: the width in cells (None for unlimited), colours, and the format of times."""
+    """The style of a layout: its width in cells (None for unlimited), its colours, and the format of dates."""
 
     width: int | None = None
     color: bool = False
     glyphs: bool = False
-    """Whether Unicode lines, blocks and Braille can be shown."""
+    """Whether the output can show Unicode lines, blocks and Braille characters."""
     span: Span | None = None
     """The range that a chart over time covers."""
     keys: tuple[str, ...] = ()
-    """The columns by which rows are grouped, as far as known. A chart does not use them as its measure."""
+    """The names of the columns by which rows are grouped, as far as they are known.
+
+    If possible, a chart draws another column.
+    """
     zone: tzinfo | None = UTC
-    """The zone of dates; None for this machine's local time."""
+    """The zone of dates; None for the local time of this machine."""
     zone_label: str = ""
     offsets: bool = False
-    """Whether tables show the offset of each date, because the offset changes within the range."""
+    """Whether tables show the offset of each date. They do if the offset changes within the range."""
     date_format: str = "default"
     null: str = "null"
     header: bool = True
@@ -98,22 +105,26 @@ class Style(NamedTuple):
     ellipsis: str = "…"
     """The mark at the end of a text that is cut."""
     sample: int = SAMPLE_ROWS
-    """The rows that a table reads before it prints the first; with 0, each row is printed at once."""
+    """The number of rows that a table reads before it prints the first row. With 0, each row is printed at once."""
 
 
 @dataclass
 class Cuts:
-    """The cells that a table cuts and the columns that it leaves out, counted while the table is written."""
+    """The number of cells that a table has cut, and the names of columns that it omits.
+
+    Both change while it is written.
+    """
 
     cells: int = 0
     columns: list[str] = field(default_factory=list)
 
 
 def format_moment(milliseconds: int, style: Style, *, fraction: bool = True) -> str:
-    """Epoch milliseconds in the service's format `2026-01-31 10:00:00.000`, or in iso `2026-01-31T10:00:00.000Z`.
+    """Return epoch milliseconds as text: `2026-01-31 10:00:00.000`, or in the format iso `2026-01-31T10:00:00.000Z`.
 
-    In iso, zones other than UTC have their offset instead of Z, such as `+0200`. In other formats, a style with offsets
-    appends it: `2026-01-31 10:00:00.000 +0200`. A number outside the calendar is written as digits.
+    In the format iso, a date with an offset other than 0 ends in the offset instead of Z, such as `+0200`. In other
+    formats, a style with `offsets` appends the offset: `2026-01-31 10:00:00.000 +0200`. A number outside the calendar
+    is written as digits.
     """
     try:
         moment = from_ms(milliseconds).astimezone(style.zone)
@@ -127,17 +138,17 @@ def format_moment(milliseconds: int, style: Style, *, fraction: bool = True) -> 
 
 
 def iso_text(milliseconds: int | None) -> str | None:
-    """A time in UTC for programs: `2026-01-31T10:00:00.000Z`."""
+    """Return a time as text for programs, in UTC: `2026-01-31T10:00:00.000Z`; None stays None."""
     return None if milliseconds is None else format_moment(milliseconds, Style(date_format="iso"))
 
 
 def second_text(milliseconds: int | None) -> str | None:
-    """A time in UTC for people, to the second: `2026-01-31 10:00:00`."""
+    """Return a time as text for people, in UTC and without milliseconds: `2026-01-31 10:00:00`; None stays None."""
     return None if milliseconds is None else format_moment(milliseconds, Style(), fraction=False)
 
 
 def format_cell(value: Any, kind: str | None, style: Style, *, fraction: bool = True) -> str:
-    """A value as text for people. Programs read csv and JSON instead."""
+    """Return a value as text for people. (Programs read csv or JSON.)"""
     if value is None:
         return style.null
     if isinstance(value, str):
@@ -156,7 +167,7 @@ def format_cell(value: Any, kind: str | None, style: Style, *, fraction: bool = 
 
 
 def format_cells(values: Sequence[Any], kind: str | None, style: Style, *, fraction: bool = True) -> list[str]:
-    """The values of a column as text for people. Faster than `format_cell` for each of them."""
+    """Return the values of a column as texts for people. This is faster than `format_cell` for each value."""
     types = set(map(type, values))
     if types <= {str, NoneType}:
         if "".join(filter(None, values)).isprintable():
@@ -170,9 +181,9 @@ def format_cells(values: Sequence[Any], kind: str | None, style: Style, *, fract
 
 
 def format_moments(values: Sequence[int], style: Style, *, fraction: bool = True) -> list[str]:
-    """Moments in the format of `format_moment`, but faster.
+    """Return moments as texts, as `format_moment` does, but faster.
 
-    Texts are kept for each quarter of an hour, so that only the digits within it are computed.
+    The text of each quarter of an hour is kept, so that only minutes, seconds and fractions are computed for a moment.
     """
     quarters, seconds, fractions = _quarters(style.zone, style.date_format, style.offsets, fraction)
     parted = list(map(divmod, values, repeat(_QUARTER)))
@@ -191,9 +202,12 @@ def format_moments(values: Sequence[int], style: Style, *, fraction: bool = True
 
 
 _QUARTER = 900_000
-"""Milliseconds of a quarter of an hour. All offsets of zones are multiples of it, except historical ones."""
+"""The milliseconds of a quarter of an hour.
+
+All offsets of zones, except some historical offsets, are multiples of this.
+"""
 MOST_QUARTERS = 1 << 16
-"""The most quarters of an hour whose texts are kept."""
+"""The maximum number of quarters of an hour whose texts are kept."""
 Quarter = tuple[str, int, str]
 """The texts of a quarter of an hour.
 
@@ -206,13 +220,13 @@ fraction.
 def _quarters(
     zone: tzinfo | None, date_format: str, offsets: bool, fraction: bool
 ) -> tuple[dict[int, Quarter | None], list[str], list[str]]:
-    """A cache of quarters of an hour, the texts of all seconds of an hour, and the texts of all fractions."""
+    """Return a new cache of quarters of an hour, the texts of all seconds of an hour, and those of all fractions."""
     seconds = [f"{minute:02}:{second:02}" for minute in range(60) for second in range(60)]
     return {}, seconds, [f".{at:03}" if fraction else "" for at in range(1000)]
 
 
 def _around_minutes(start: int, style: Style, fraction: bool) -> Quarter | None:
-    """The texts of the quarter of an hour at `start`; None if they change within it, as when clocks change."""
+    """Return the texts of the quarter of an hour that begins at `start`; None if they change during the quarter."""
     point = ".000" if fraction else ""
     first, last = (format_moment(start + more, style, fraction=fraction) for more in (0, _QUARTER - 1000))
     begin, zeros, end = first.rpartition(f":00{point}")
@@ -223,7 +237,7 @@ def _around_minutes(start: int, style: Style, fraction: bool) -> Quarter | None:
 
 
 def vertical(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style) -> Iterator[str]:
-    """One block for each row: its number, then one line for each column."""
+    """Yield the lines of a block for each row: the number of the row, and then a line for each column."""
     names = [visible(column.name) for column in columns]
     longest = max((cell_width(name) for name in names), default=0)
     for number, row in enumerate(rows, 1):
@@ -238,11 +252,11 @@ def table(
     style: Style,
     cuts: Cuts,
 ) -> Iterator[list[str]]:
-    """A heading, a rule, and for each row a line and the lines of its `below` columns, as the rows arrive.
+    """Yield the lines of a table as the rows arrive: a heading, a rule, and the lines of each row.
 
-    The lines of rows that arrive together are yielded together. A line below a row may be longer than the terminal,
-    which wraps it, so that it can be copied as one line. Without a width, or if all columns are `below`, all values are
-    in the row's line.
+    The lines of rows that arrive together are yielded together. The lines below a row have the values of the `below`
+    columns. Such a line may be longer than the terminal is wide. It is not broken, so that people can copy it as one
+    line. Without a width, or if all columns are `below`, all values are in the line of the row.
     """
     beside = [at for at, column in enumerate(columns) if style.width is None or not column.below]
     if not beside:
@@ -275,7 +289,7 @@ def _aligned(
     style: Style,
     cuts: Cuts,
 ) -> Iterator[list[str]]:
-    """A heading, a rule and one line for each row, as the rows arrive."""
+    """Yield a heading, a rule and one line for each row, as the rows arrive."""
     source = batches_of(rows)
     first, rest = _sampled(source, style.sample or int(style.width is not None))
     full = style.width is not None and 0 < style.sample == len(first)
@@ -289,7 +303,7 @@ def _aligned(
 
 
 def _sampled(batches: Iterator[Sequence[Row]], count: int) -> tuple[list[Row], list[Row]]:
-    """The first `count` rows, or fewer if the rows are large; and the remaining rows of the last batch read."""
+    """Return the first `count` rows, or fewer if the rows are large, and the remaining rows of the last batch."""
     rows, size = list[Row](), 0
     while len(rows) < count and size < SAMPLE_BYTES and (batch := next(batches, None)) is not None:
         rows += batch
@@ -298,10 +312,11 @@ def _sampled(batches: Iterator[Sequence[Row]], count: int) -> tuple[list[Row], l
 
 
 class _Layout:
-    """The layout of a table: widths of columns, measured on a sample of rows, and the lines that rows become.
+    """The layout of a table. It measures the widths of columns on a sample of rows, and makes the lines of the rows.
 
-    Without a sample, the types of the columns determine the widths, and also the first row if the width is limited.
-    Only texts are cut. With `grows`, columns use the rest of the line, because rows after the sample may be wider.
+    If the style has no sample, the types of the columns decide the widths; if the width is limited, the first row
+    counts, too. Only texts are cut. With `grows`, columns use the rest of the line, because rows after the sample may
+    be wider.
     """
 
     def __init__(
@@ -309,7 +324,7 @@ class _Layout:
     ) -> None:
         self._columns, self._style, self._cuts = columns, style, cuts
         measured = bool(sample and style.sample)
-        # If no date in the sample has milliseconds, they are left out: zeros in every row would be noise.
+        # If no date in the sample has milliseconds, milliseconds are omitted: zeros in every row would be noise.
         self._fractions = [
             not measured or any(isinstance(row[at], int) and row[at] % 1000 for row in sample)
             for at in range(len(columns))
@@ -339,7 +354,10 @@ class _Layout:
         self._marked = style.color and any(column.marks for column in self._columns)
 
     def heading(self) -> list[str]:
-        """The lines with the names of the columns and a rule. Names that are cut do not count as cut cells."""
+        """Return the line with the names of the columns, and the rule.
+
+        A name that is cut does not count as a cut cell.
+        """
         [line], self._cuts.cells = self._lines([[name] for name in self._headings[: len(self._widths)]]), 0
         return [bold(line.rstrip(), self._style), COLUMN_GAP.join("-" * width for width in self._widths)]
 
@@ -356,14 +374,17 @@ class _Layout:
         return [line.rstrip() for line in lines] if self._numeric[-1] else list(lines)
 
     def _colored(self, at: int, pad: str, cells: Iterable[str]) -> list[str]:
-        """The padded cells of a column, with the values that the column marks in colour."""
+        """Return the padded cells of a column. The values that the column marks are in colour."""
         marks = self._columns[at].marks
         codes = [marks.get(cell.strip()) for cell in cells]
         padded = (pad % cell for cell in cells)
         return [text if code is None else styled(code, text) for text, code in zip(padded, codes, strict=True)]
 
     def _cells(self, rows: Sequence[Row]) -> list[list[str]]:
-        """The cells of rows as text, by column. Blanks follow short fractions, so that decimal points line up."""
+        """Return the cells of rows as texts, by column.
+
+        Blanks are added after short fractions, so that decimal points line up.
+        """
         values = zip(*rows, strict=True) if rows else [()] * len(self._columns)
         by_column = []
         for of, column, fraction, most in zip(values, self._columns, self._fractions, self._points, strict=False):
@@ -374,7 +395,7 @@ class _Layout:
         return by_column
 
     def _laid(self, at: int, cells: Sequence[str]) -> tuple[str, Sequence[str]]:
-        """The padding format of a column, and its cells, cut if they are too wide."""
+        """Return the format that pads the cells of a column, and the cells. Cells that are too wide are cut."""
         width, last, numeric = self._widths[at], at == len(self._widths) - 1, self._numeric[at]
         plain = "".join(cells).isascii()
         if self._style.width is not None and self._columns[at].type in TEXT:
@@ -395,15 +416,15 @@ class _Layout:
 
 
 def _fraction(cell: str) -> str:
-    """The decimal point of a number and the digits after it."""
+    """Return the decimal point of a number and the digits after the point."""
     return "".join(cell.partition(".")[1:])
 
 
 def _usual(columns: Sequence[TableColumn], style: Style, first: list[str] | None) -> list[str]:
-    """Placeholder cells as wide as the usual values of the columns; texts share the rest of the line.
+    """Return a placeholder cell for each column, as wide as usual values. Text columns share the rest of the line.
 
-    A text column is at least as wide as its cell in the first row, with some room to grow. A short word such as GET
-    gets less, so that space is left for long texts.
+    A text column is wider than its cell in the first row, so that longer texts have some room. If that cell is a short
+    word such as GET, the column is narrower, which leaves room for long texts in other columns.
     """
     kinds = _USUAL | {"timestamp": len(format_moment(0, style))}
     widths = [kinds.get(column.type or "") for column in columns]
@@ -426,10 +447,10 @@ def heading(column: TableColumn, style: Style) -> str:
 
 
 def _fit(full_widths: list[int], least: list[int], width: int | None) -> list[int]:
-    """The widths of columns that fit a line.
+    """Return widths of columns that fit in a line.
 
-    Texts wider than a common cap are cut to it. If that is not enough, the last columns are left out. `least` is the
-    smallest useful width of each column.
+    Texts that are wider than a cap, which is the same for all columns, are cut to the cap. If that is not enough, the
+    last columns are omitted. `least` is the smallest useful width of each column.
     """
     if width is None:
         return full_widths
@@ -442,7 +463,7 @@ def _fit(full_widths: list[int], least: list[int], width: int | None) -> list[in
         def widths_at(cap: int, bounds: list[tuple[int, int]] = bounds) -> list[int]:
             return [max(narrow, min(cells, cap)) for cells, narrow in bounds]
 
-        cap = bisect_right(range(room + 1), room, key=lambda cap: sum(widths_at(cap))) - 1  # the largest that fits
+        cap = bisect_right(range(room + 1), room, key=lambda cap: sum(widths_at(cap))) - 1  # the largest cap that fits
         fitted = widths_at(cap)
         spare = room - sum(fitted)
         for at, (cells, _) in enumerate(bounds):  # spare cells go to the first columns that were cut
@@ -454,9 +475,10 @@ def _fit(full_widths: list[int], least: list[int], width: int | None) -> list[in
 
 
 def _grow(widths: list[int], columns: Sequence[TableColumn], width: int) -> None:
-    """Distribute the spare cells of a line to the columns.
+    """Distribute the unused cells of a line to the columns.
 
-    Each column of numbers gets a few, and texts share the rest, up to three times their width.
+    Each column of numbers gets up to GROWTH_CELLS cells. The text columns share the rest, and become at most three
+    times as wide.
     """
     spare = width - sum(widths) - len(COLUMN_GAP) * (len(widths) - 1)
     for at, column in enumerate(columns[: len(widths)]):
@@ -470,7 +492,7 @@ def _grow(widths: list[int], columns: Sequence[TableColumn], width: int) -> None
 
 
 def cell_width(text: str) -> int:
-    """The width of a text in cells of the terminal."""
+    """Return the width of a text in cells of the terminal."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -479,7 +501,7 @@ def cell_width(text: str) -> int:
 
 
 def cut(text: str, width: int, ellipsis: str) -> str:
-    """A text cut to a width in cells, with an ellipsis at its end."""
+    """Cut a text to a width in cells, and put an ellipsis at its end."""
     if text.isascii():
         return text[: max(0, width - len(ellipsis))] + ellipsis[:width]
     from rich.cells import set_cell_size
@@ -488,7 +510,7 @@ def cut(text: str, width: int, ellipsis: str) -> str:
 
 
 def folded_lines(text: str, width: int) -> list[str]:
-    """A text broken into lines of a width, at any character, as a terminal does."""
+    """Break a text into lines of a width in cells. Lines are broken at any character, as a terminal does."""
     if cell_width(text) <= width:
         return [text]
     if text.isascii():
@@ -499,7 +521,7 @@ def folded_lines(text: str, width: int) -> list[str]:
 
 
 def fill(text: str, width: int, *, right: bool = False) -> str:
-    """A text padded with blanks to a width in cells: after the text, or before it if `right`."""
+    """Pad a text with blanks to a width in cells. The blanks are after the text, or before the text if `right`."""
     room = " " * (width - cell_width(text))
     return room + text if right else text + room
 

@@ -1,4 +1,4 @@
-"""Notes on values that a result has lost because its format cannot hold them."""
+"""Notes on values that a result has lost because its output format cannot hold them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from svcctl.words import counted, plural
 
 
 def loss_notes(losses: Losses) -> list[str]:
-    """The losses in words, one note for each kind; empty without losses."""
+    """Return a note for each kind of loss; no notes if nothing was lost."""
     notes = []
     if losses.numbers:
         notes.append(f"{counted(losses.numbers, 'number')} became null: NaN, infinite, or too large")

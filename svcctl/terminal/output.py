@@ -1,4 +1,4 @@
-"""The owner of stdout, and of the files to which results are written instead."""
+"""The owner of stdout, and of the files to which results are written in place of stdout."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class PrintedRows(Protocol):
-    """Rows that can be printed, such as those of a followed query."""
+    """Rows that can be printed, such as the rows of a followed query."""
 
     @property
     def columns(self) -> Sequence[Any]: ...
@@ -44,7 +44,7 @@ class PrintedRows(Protocol):
 
 
 class Answer(PrintedRows, Protocol):
-    """An answer to a query: its rows, and the bytes in which they arrived."""
+    """An answer to a query: its rows, and the bytes in which the rows arrived."""
 
     def raw(self) -> Iterator[bytes]: ...
     @property
@@ -52,10 +52,12 @@ class Answer(PrintedRows, Protocol):
 
 
 class OutputSink:
-    """A destination for data: stdout or a file. ReaderClosed if the pipe is closed, IncompleteResult if a write fails.
+    """A destination for data: stdout or a file.
 
-    The stream is unbuffered: written data can be read at once, and no later write can fail for it. `before` is called
-    before each write. `reader` is the file descriptor of a pipe, whose reader may leave before the first write.
+    Raises ReaderClosed if the pipe is closed, and IncompleteResult if a write fails. The stream is unbuffered. So
+    written data can be read at once, and a failure is raised by the write that failed. `before` is called before each
+    write. If stdout is a pipe, `reader` is its file descriptor, by which a caller can check whether the pipe still has
+    a reader.
     """
 
     def __init__(
@@ -95,7 +97,10 @@ def _failing(name: str) -> Iterator[None]:
 
 @contextmanager
 def _available(models: Iterable[T]) -> Iterator[Iterable[T]]:
-    """Iterate over the objects that can be read; after these, Reported is raised if others failed."""
+    """Give an iterator over the objects that can be read.
+
+    If reading some objects failed, raises Reported after the block.
+    """
     raised: list[Reported] = []
 
     def there() -> Iterator[T]:
@@ -116,7 +121,7 @@ def _unwritten(name: str, error: OSError) -> IncompleteResult:
 
 
 def is_kept(path: Path) -> bool:
-    """Whether a path is a regular file: not a device, a pipe, or stdout under another name."""
+    """Return whether a path is a regular file, and not a device, a pipe, or stdout under another name."""
     return path.is_file() and not files.is_direct(path)
 
 
@@ -131,11 +136,11 @@ def _refuse_what_is_no_file(path: Path) -> None:
 
 @contextmanager
 def open_file(path: Path, *, force: bool) -> Iterator[OutputSink]:
-    """A sink for a file, which appears under its name only when all data is written and synced to the disk.
+    """Open a sink for a file. The file gets its name only when all data is written and synced to the disk.
 
-    The endings `.gz` and `.zst` compress the data. UsageError if the file exists and `force` is not given, Locked if
-    another process is writing it. Devices, pipes and streams of this process, such as /dev/stdout, are written
-    directly.
+    If the name ends in `.gz` or `.zst`, the data is compressed. Devices, pipes and streams of this process, such as
+    /dev/stdout, are written directly. Without `force`, raises UsageError if the file exists. Raises Locked if another
+    process is writing the file.
     """
     if _opened(path, lambda: files.is_direct(path)):
         with _opened(path, lambda: files.open_direct(path)) as stream:
@@ -184,7 +189,7 @@ _SORTED_SAMPLE = 10_000
 
 
 class Output:
-    """The owner of stdout: `sink` takes data, and `text` takes lines for people."""
+    """The owner of stdout. Data is written to `sink`, and lines for people are printed by `text`."""
 
     def __init__(
         self,
@@ -206,7 +211,7 @@ class Output:
         self._pager = pager
         self._glyphs = glyphs and (color or stdout.isatty())
         self._ellipsis = "…" if glyphs else "..."
-        # Unless stdout is a file, data may appear on the same terminal as the progress line, which is erased first.
+        # Unless stdout is a file, data may appear on the terminal of the progress line, so that line is erased first.
         self._before = None if _is(stat.S_ISREG, stdout) else diagnostics.clear_progress
         pipe = stdout.fileno() if _is(stat.S_ISFIFO, stdout) or _is(stat.S_ISSOCK, stdout) else None
         self.sink = OutputSink(getattr(stdout.buffer, "raw", stdout.buffer), _NAME, self._before, pipe)
@@ -217,7 +222,10 @@ class Output:
 
     @contextmanager
     def paged(self) -> Iterator[None]:
-        """Show the output of the block in a pager if it is longer than the screen. Notes are printed afterwards."""
+        """Show the output of the block in a pager, if the output is longer than the screen.
+
+        Notes are printed afterwards.
+        """
         if self._pager is None or not isinstance(self._stdout, Terminal):
             yield
             return
@@ -228,13 +236,16 @@ class Output:
                 notes.append(f"the pager '{self._pager}' failed (exit code {paged.failed}); this is printed without it")
 
     def _above(self, notes: list[str]) -> Iterator[str]:
-        """Take the notes that exist when the pager starts, as lines to show above its text."""
+        """Yield the notes that exist when the pager starts, as lines to show above its text. Each note is removed."""
         while notes:
             yield f"svcctl: {self._diagnostics.laid_out(notes.pop(0), 8)}\n"
 
     @contextmanager
     def target(self, path: Path | None, format: OutputFormat, *, force: bool) -> Iterator[OutputSink]:
-        """The sink for a result: a file or stdout. UsageError for a binary format on a terminal."""
+        """Open the sink for a result, which is a file or stdout.
+
+        Raises UsageError for a binary format on a terminal.
+        """
         if path is not None and str(path) != "-":
             with open_file(path, force=force) as sink:
                 yield sink
@@ -255,10 +266,11 @@ class Output:
         *,
         paged: bool = True,
     ) -> None:
-        """Print the answer to a query as it arrives, unchanged unless the format or the selection requires changes.
+        """Print the answer to a query as it arrives.
 
-        `style` is the format of dates; width and colours are set here. If the range ends in the future, each row is
-        printed to stdout at once, without a sample to measure widths.
+        Its bytes are unchanged unless the format or the selection needs changes. `style` has the format of dates. Its
+        width and its colours are set by this object. If the range ends in the future, each row is printed to stdout at
+        once, and no sample is read to measure widths.
         """
         waits = style.span is not None and style.span.end > style.span.now
         if waits and sink is self.sink and not selection.sort:
@@ -301,10 +313,10 @@ class Output:
         *,
         single: bool = False,
     ) -> None:
-        """Print objects in a list format; a table has a dash for a missing value.
+        """Print objects in a format for lists. In a table, a missing value is a dash.
 
-        Objects are sorted by their values, not by the texts that people see. A `single` object, which the user asked
-        for by name, is one object in json, not a list.
+        Objects are sorted by their values, and not by the texts that people see. `single` says that the user asked for
+        one object by name. In json, this is an object instead of a list.
         """
         with _available(models) as there:
             self._records(listing, there, alone(format, keyed=listing.keyed) if single else format, selection)
@@ -320,14 +332,15 @@ class Output:
         models = listing.in_order(models, selection)
         format.check(selection)
         columns, rows = selection.pick(*listing.laid_out(models, shown=not format.raw, every=bool(selection.columns)))
-        # A pager would hold back objects that arrive one by one.
+        # If objects arrive one by one, a pager would hold them back.
         with self.paged() if isinstance(models, Sequence) else nullcontext():
             self._write(columns, rows, format, self.sink, LIST._replace(header=selection.header))
 
     def watch(self, listing: Listing[Watched], looks: Iterable[Look], format: OutputFormat) -> None:
-        """Print jobs at each look: on a terminal a table updated in place, elsewhere rows with their time.
+        """Print jobs at each look. On a terminal, a table is updated in place.
 
-        Elsewhere, a failure of the service is a note; on a terminal it is in the footer.
+        Elsewhere, each look prints rows with the time. On a terminal, a failure of the service is shown in the footer.
+        Elsewhere, it is printed as a note.
         """
         if format is FORMATS["table"] and self.is_terminal:
             style = LIST._replace(color=self._color, ellipsis=self._ellipsis)
@@ -345,7 +358,7 @@ class Output:
         self._write([TableColumn("time", "int8"), *columns], rows, format, self.sink, _LIVE)
 
     def _noting_failures(self, looks: Iterable[Look]) -> Iterator[Look]:
-        """The looks, with a note when the service fails for a new reason."""
+        """Yield the looks, and print a note whenever the service fails for a new reason."""
         failure = None
         for look in looks:
             if look.failure is not None and look.failure != failure:
@@ -356,7 +369,7 @@ class Output:
     def first_rows(
         self, answer: Answer, format: OutputFormat, selection: Selection
     ) -> tuple[Sequence[TableColumn], Sequence[Sequence[Any]]]:
-        """The first rows of an answer, as many as a screen can show; for a chart, all rows."""
+        """Return the first rows of an answer, as many as a screen can show. For a chart, returns all rows."""
         values = answer.rows()
         all_columns = _table_columns(answer.columns)
         columns, rows = selection.pick(all_columns, selection.order(all_columns, values))
@@ -374,7 +387,7 @@ class Output:
         style: Style,
         footer: str,
     ) -> str:
-        """Rows and a footer, fitted to the terminal's present size."""
+        """Return rows and a footer as text that fits the present size of the terminal."""
         from svcctl.terminal.screen import frame_text
 
         width = terminal_size(self._stdout).columns
@@ -382,7 +395,7 @@ class Output:
         return frame_text(format.write(columns, rows, style, lambda note: None), footer)
 
     def in_place(self, frames: Iterable[str]) -> None:
-        """Show frames in one place on the terminal; one after the other if its cursor cannot move."""
+        """Show frames in one place on the terminal. If the cursor cannot move, they are printed one after the other."""
         from svcctl.terminal.screen import show
 
         if self._moving:
@@ -392,21 +405,24 @@ class Output:
             self.text(frame)
 
     def until_left(self, items: Iterable[T]) -> Iterator[T]:
-        """The items; on a terminal only until somebody types q, if stdin is a terminal, too."""
+        """Yield the items. If stdout and stdin are terminals, this ends when somebody types q."""
         if not self.is_terminal:
             yield from items
             return
         from svcctl.terminal.keyboard import Keyboard
 
         def stay() -> None:
-            """Do nothing before Ctrl-Z and after it, because no screen is shown."""
+            """Do nothing before and after Ctrl-Z, because no screen is shown."""
 
         keyboard = Keyboard(self._stdin)
         with keyboard.watched(stay, stay):
             yield from keyboard.until_left(items)
 
     def change(self, sign: str, text: str) -> None:
-        """Print a line of a difference: `-` and red for the old value, `+` and green for the new one."""
+        """Print a line of a difference.
+
+        The old value has the sign `-` and is red, the new value has `+` and is green.
+        """
         line = f"{sign} {visible(text)}"
         self.text(styled(31 if sign == "-" else 32, line) if self._color else line)
 
@@ -418,7 +434,7 @@ class Output:
         selection: Selection = NO_SELECTION,
         style: Style = _PLAIN,
     ) -> None:
-        """Print the rows of a query that may never end, each as it arrives."""
+        """Print the rows of a query that may never end. Each row is printed when it arrives."""
         columns, rows = selection.pick(_table_columns(answer.columns), answer.rows())
         self._write(columns, rows, format, sink, style._replace(sample=0, header=selection.header))
 
@@ -430,7 +446,7 @@ class Output:
         sink: OutputSink,
         style: Style,
     ) -> None:
-        """Write rows line by line. Only stdout has a width and colours."""
+        """Write rows. On stdout, lines have a limited width and colours; elsewhere, they have neither."""
         if format.packing is not None:
             format.pack(columns, rows, style, sink, self._diagnostics.note)
             return
@@ -441,7 +457,7 @@ class Output:
 
     @staticmethod
     def _put_blocks(blocks: Iterable[Sequence[str]], put: Callable[[str], None]) -> None:
-        """Write the lines of each block at once, because a write for each line would take most of the time."""
+        """Write all lines of a block by one write, because a write for each line would take most of the time."""
         for lines in filter(None, blocks):
             drawn = any(isinstance(line, Styled) for line in lines)
             put(joined(*lines, between="\n") if drawn else "\n".join(lines))
@@ -458,7 +474,7 @@ class Output:
             self._stdout.flush()
 
     def stream(self, chunks: Iterable[bytes], sink: OutputSink) -> None:
-        """Pass bytes on as they arrive; on a terminal, end the last line with a newline."""
+        """Pass on bytes as they arrive. On a terminal, a newline is added if the last line has none."""
         chunk = b"\n"
         for chunk in filter(None, chunks):
             sink.write(chunk)

@@ -1,7 +1,8 @@
-"""A pager for output longer than the screen, as in git: $SVCCTL_PAGER, else $PAGER, else less.
+"""A pager for output that is longer than the screen, as in git. It is $SVCCTL_PAGER, or else $PAGER, or else less.
 
-The first screen is held back for a moment. A result that is short, or that arrives slowly, is printed without a pager.
-A pager that cannot be started, or that fails early, is not an error: the text is printed without it.
+The first screen of a result is held back for a moment. A result that is short, or that arrives slowly, is printed
+without a pager. If a pager cannot be started, or fails early, this is not an error: the text is printed without a
+pager.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ if TYPE_CHECKING:
 VARIABLE = "SVCCTL_PAGER"
 _NO_PAGER = ("", "cat")
 _OPTIONS = {"LESS": "FRX", "LV": "-c"}
-"""Default options in the pagers' own variables: quit if the text fits, keep colours, keep the screen."""
+"""Default options for pagers, in the pagers' own variables: quit if the text fits, keep colours, keep the screen."""
 _MOST_REPEATED = 1 << 17
-"""The bytes that are kept to print them again if the pager fails. A pager that has read more is working."""
+"""The number of bytes that are kept, to print them again if the pager fails. A pager that has read more is working."""
 _SIGNALLED = 128
 _COLORS = r"\x1b\[\d*m"
 FIRST_SCREEN_SECONDS = 1.0
-"""The seconds for which the first screen is held back."""
+"""The number of seconds for which the first screen is held back."""
 
 
 def command(environment: Mapping[str, str]) -> str | None:
-    """The command of the pager; None if the user wants none, or if the terminal cannot show one."""
+    """Return the command of the pager; None if the user wants no pager, or if the terminal cannot show a pager."""
     if environment.get("TERM", "dumb") == "dumb":
         return None
     for name in (VARIABLE, "PAGER"):
@@ -45,16 +46,19 @@ def command(environment: Mapping[str, str]) -> str | None:
 
 
 class Paged(io.RawIOBase):
-    """A terminal that holds back its first screen, and starts a pager if there is more. Call `finish` at the end."""
+    """A terminal that holds back the first screen of text, and starts a pager if there is more.
+
+    Call `finish` at the end.
+    """
 
     def __init__(self, terminal: io.RawIOBase, pager: str, above: Iterable[bytes] = ()) -> None:
         self.terminal = terminal
         self._above = above
-        """Lines that the pager shows first. They are read when the pager starts."""
+        """Lines that the pager shows before the text. They are taken when the pager starts."""
         self._pager = pager
         self._size = terminal_size()
         self._first_bytes = bytearray()
-        """The bytes held back; after the pager has started, the first bytes sent to it."""
+        """The bytes that are held back. After the pager has started, the first bytes that were sent to the pager."""
         self._process: subprocess.Popen[bytes] | None = None
         self._direct = False
         self._lock = threading.Lock()
@@ -71,7 +75,7 @@ class Paged(io.RawIOBase):
         return True
 
     def write(self, data: Any, /) -> int:
-        """Write all of the data. PagerLeft if the person has left the pager."""
+        """Write all of the data. Raises PagerLeft if the person has left the pager."""
         block = bytes(data)
         with self._lock:
             if self._direct:
@@ -93,21 +97,24 @@ class Paged(io.RawIOBase):
         return self._process.returncode if self._process is not None and self._direct else 0
 
     def _rows(self) -> int:
-        """The number of screen rows of the text that is held back, plus one for the prompt after it."""
+        """Return the number of screen rows for the text that is held back, plus one row for the prompt after it."""
         lines = re.sub(_COLORS, "", self._first_bytes.decode("utf-8", "replace")).split("\n")
         return sum(1 + max(0, len(line) - 1) // self._size.columns for line in lines)
 
     def _release(self) -> None:
-        """Print the text held back, and everything after it, without a pager.
+        """Print the text that is held back, and all later text, without a pager.
 
-        It is called after a moment, so that rows that arrive slowly are seen at once.
+        This method is called after FIRST_SCREEN_SECONDS, so that rows that arrive slowly are seen when they arrive.
         """
         with self._lock:
             if self._process is None and not self._direct and self._first_bytes:
                 self._print_again()
 
     def finish(self) -> None:
-        """Print the text held back, or wait until the person leaves the pager. Meanwhile, Ctrl-C goes to the pager."""
+        """Print the text that is held back, or wait until the person leaves the pager.
+
+        While waiting, Ctrl-C goes to the pager.
+        """
         self._slow.cancel()
         if self._process is None:
             if not self._direct:
@@ -122,7 +129,7 @@ class Paged(io.RawIOBase):
             self._print_again()
 
     def _start(self) -> None:
-        import subprocess  # late, because it loads slowly and only long output needs it
+        import subprocess  # late, because this module loads slowly, and only long output needs it
 
         environment = {**_OPTIONS, **os.environ}
         self._first_bytes[:0] = b"".join(self._above)
@@ -148,12 +155,12 @@ class Paged(io.RawIOBase):
     def _close(self) -> None:
         assert self._process is not None
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # the pager was left before the last bytes
+        with suppress(BrokenPipeError):  # the person left the pager before the last bytes
             self._process.stdin.close()
         self._process.wait()
 
     def _broken(self) -> bool:
-        """Whether the pager failed. A pager that the person left has not failed."""
+        """Return whether the pager failed. If the person left the pager, it has not failed."""
         assert self._process is not None
         return 0 < self._process.returncode < _SIGNALLED and len(self._first_bytes) <= _MOST_REPEATED
 

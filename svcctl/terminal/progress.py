@@ -1,6 +1,7 @@
-"""The progress line of a terminal, drawn by rich: a bar or a spinner, the time left, and the words of the command.
+"""The progress line on a terminal: a bar or a spinner, the remaining time, and a text of the command.
 
-Rich loads slowly, so this module is imported only when it draws. Rich gets `visible` text, and never markup.
+The library rich draws the line. Rich loads slowly, so this module is imported only to draw. All text for rich is
+`visible` text, and never markup.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from svcctl.terminal.escapes import Styled, visible
 from svcctl.terminal.screen import Write, console_on
 
 SPEED_SECONDS = 300.0
-"""The seconds over which the speed is measured, to estimate the time left."""
+"""The last number of seconds in which the speed is measured, to estimate the remaining time."""
 
 
 class Display(Progress):
-    """A line that shows the progress of work until it stops: a bar, or a spinner if the total is unknown.
+    """A line that shows the progress of some work until `stop` is called.
 
-    `tell` returns a text, the amount done, and the total. `write` writes to `stream`, which is a terminal.
+    It has a bar, or a spinner if no total is known. `tell` returns a text, the amount that is done, and the total.
+    `write` writes to `stream`, which is a terminal.
     """
 
     def __init__(
@@ -57,5 +59,5 @@ class Display(Progress):
             yield line
 
     def above(self, text: Styled) -> None:
-        """Write lines above the progress line, which stays."""
+        """Write lines above the progress line. The progress line stays."""
         self.console.print(Segments([Segment(text)]), crop=False, end="")

@@ -1,4 +1,7 @@
-"""Questions to the person at the terminal: asked on stderr, and answered on the terminal even if stdin is a pipe."""
+"""Questions to the person at the terminal.
+
+They are printed to stderr, and the answer is read from the terminal even if stdin is a pipe.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from svcctl.terminal.escapes import visible
 
 
 class Prompt(Protocol):
-    """A way to ask a person, if there is one."""
+    """A way to ask a person a question."""
 
     @property
     def is_attended(self) -> bool:
@@ -23,17 +26,18 @@ class Prompt(Protocol):
         ...
 
     def answer(self, question: str, ending: str, *, hidden: bool = False) -> str:
-        """Ask a question, followed by the text `ending`, and return the line of the answer.
+        """Ask a question, followed by the text `ending`. Returns the line that the person types.
 
-        A `hidden` answer is not echoed. UsageError if nobody can be asked, Declined if the input ends.
+        A `hidden` answer is not echoed. Raises UsageError if nobody can be asked, and Declined if the input ends.
         """
         ...
 
 
 def terminal() -> TextIO | None:
-    """The terminal of this process, opened for reading; None without one, and for a process in the background.
+    """Open the terminal of this process for reading.
 
-    The shell would suspend a background process that reads from the terminal.
+    Returns None without a terminal, and for a process in the background. The shell would suspend a background process
+    that reads from the terminal.
     """
     try:
         stream = Path("/dev/tty").open(encoding=encoding.of_locale(), errors="surrogateescape")  # noqa: SIM115
@@ -46,7 +50,7 @@ def terminal() -> TextIO | None:
 
 
 class TerminalPrompt:
-    """Asks the person at the terminal of stdin, or at the process's own terminal if stdin is a pipe or a file.
+    """A prompt for the person at the terminal. If stdin is a pipe or a file, the terminal of the process is opened.
 
     If stderr is not a terminal, nobody can be asked, because nobody would see the question.
     """
@@ -91,11 +95,14 @@ class TerminalPrompt:
 
 
 def confirm(prompt: Prompt, question: str) -> None:
-    """Return if the person answers yes. Declined for any other answer, UsageError if nobody can be asked."""
+    """Ask a question, and return if the answer is yes. Raises Declined for any other answer.
+
+    Raises UsageError if nobody can be asked.
+    """
     if prompt.answer(question, " [y/N]: ").strip().lower() not in ("y", "yes"):
         raise Declined
 
 
 def no_person_error(question: str) -> UsageError:
-    """The error for a question without a terminal to ask on."""
+    """Return the error for a question that cannot be asked because there is no terminal."""
     return UsageError(f"this needs confirmation: {question}", hint="add --yes")

@@ -1,7 +1,7 @@
-"""Listings: the columns of one kind of object, such as jobs, for programs and for people.
+"""Listings. A listing has the columns of one kind of object, such as jobs, for programs and for people.
 
-Programs (csv, JSON) get the interface's fields unchanged, and all other dates in ISO 8601. People (table, vertical) get
-readable dates, words and short texts.
+In formats for programs (csv, JSON), fields of the interface are unchanged, and all other dates are in ISO 8601. In
+formats for people (table, vertical), dates are readable, and codes are replaced by words and short texts.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from svcctl.words import json_text
 T = TypeVar("T")
 
 LIST = Style(null="-")
-"""The style of lists, with a dash for a missing value."""
+"""The style of lists. A missing value is a dash."""
 
 
 @dataclass(frozen=True)
 class ListField(Generic[T]):
-    """A column of a listing: its name, the type of its values (see TableColumn), and the function that reads a value.
+    """A column of a listing: its name, the function that reads a value from an object, and the type of the values.
 
-    `shown` reads the value for people, which has the type `shown_type`. Without it, people get the same value as
-    programs.
+    For types, see TableColumn. `shown` reads the value for people, which has the type `shown_type`. Without `shown`,
+    the value for people is the same as for programs.
     """
 
     name: str
@@ -37,14 +37,14 @@ class ListField(Generic[T]):
     least: int = MIN_TEXT_CELLS
     """The smallest width of the column; see TableColumn.least."""
     marks: Mapping[str, int] = field(default_factory=dict)
-    """The values that a table colours, with the code of each colour."""
+    """The values that a table shows in colour, with the code of the colour."""
     below: bool = False
     """Whether the values are on lines below their rows; see TableColumn.below."""
     needed: Callable[[Sequence[T]], bool] | None = None
-    """Decides, from all objects of the list, whether the column appears; None if it always does."""
+    """A function that decides, from all objects of the list, whether the column appears; None if it always appears."""
 
     def for_people(self) -> ListField[T]:
-        """This column of a listing, with the values for people."""
+        """Return this column of a listing with the values for people."""
         return self if self.shown is None else replace(self, value=self.shown, type=self.shown_type)
 
     def heading(self) -> TableColumn:
@@ -61,27 +61,33 @@ class Listing(Generic[T]):
 
     fields: tuple[ListField[T], ...]
     people: tuple[ListField[T], ...] = ()
-    """The columns for people, if they differ from those for programs."""
+    """The columns for people, if they differ from the columns for programs."""
     extra: Callable[[T], Mapping[str, Any]] = _no_members
-    """Reads members that only some objects have. Each becomes a column after the others."""
+    """A function that reads members that only some objects have.
+
+    Each such member becomes a column after all other columns.
+    """
     moments: frozenset[str] = frozenset()
     """The names of the extra members that are dates in epoch milliseconds."""
     whole: bool = False
-    """Whether values must not be cut, so that `table` is printed as `vertical`."""
+    """Whether values must not be cut. If so, the format `vertical` is used in place of `table`."""
     keyed: bool = False
-    """Whether the objects are the members of one JSON object, named by the first column."""
+    """Whether the objects are written as members of one JSON object. The first column has the names of the members."""
     paragraph: Callable[[T, int], str] | None = None
-    """Formats an object as text of a width in cells, which `table` prints instead of a row."""
+    """A function that formats an object as a text of a width in cells.
+
+    The format `table` prints this text in place of a row.
+    """
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all columns, with those for people first."""
+        """The names of all columns. The columns for people come first."""
         return tuple(dict.fromkeys(column.name for column in (*self.people, *self.fields)))
 
     def laid_out(
         self, models: Iterable[T], *, shown: bool, every: bool = False
     ) -> tuple[list[TableColumn], Iterable[list[Any]]]:
-        """The columns and rows of objects, for people (`shown`) or for programs.
+        """Return the columns and rows of objects, for people (`shown`) or for programs.
 
         With `every`, all other columns of the listing are appended.
         """
@@ -103,7 +109,7 @@ class Listing(Generic[T]):
         return [column.heading() for column in fields], ([column.value(model) for column in fields] for model in models)
 
     def in_order(self, models: Iterable[T], selection: Selection) -> Iterable[T]:
-        """The objects in the order of --sort, cut by --top. The values for programs are compared."""
+        """Return the objects in the order of --sort, limited by --top. The values for programs are compared."""
         if not selection.sort:
             return models
         models = list(models)
@@ -121,17 +127,17 @@ class Listing(Generic[T]):
 
 
 def row_listing(*names: str, **types: str) -> Listing[Sequence[Any]]:
-    """A listing of rows that are lists of values, in the order of `names`. `types` has the types of columns."""
+    """Return a listing of rows that are lists of values, in the order of `names`. `types` has the types of columns."""
     return Listing(tuple(ListField(name, itemgetter(at), types.get(name)) for at, name in enumerate(names)))
 
 
 def attributes(*names: str, **types: str) -> tuple[ListField[Any], ...]:
-    """Fields that read the attributes of the same names. `types` has the types of columns."""
+    """Return columns that read the attributes with the same names. `types` has the types of columns."""
     return tuple(ListField(name, attrgetter(name), types.get(name)) for name in names)
 
 
 def _listed(value: Any) -> Any:
-    """A list as one text for people, with users by their email addresses; any other value unchanged."""
+    """Convert a list to one text for people. Users are shown by their email addresses. Any other value is unchanged."""
     if not isinstance(value, list):
         return value
     return ", ".join(

@@ -1,6 +1,7 @@
-"""Frames on the terminal's alternate screen, drawn by rich: tables and charts that are updated in place.
+"""Frames on the alternate screen of a terminal: tables and charts that are updated in place.
 
-Rich loads slowly, so this module is imported only when it draws. Rich gets `visible` text, and never markup.
+The library rich draws the frames. Rich loads slowly, so this module is imported only to draw. All text for rich is
+`visible` text, and never markup.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from svcctl.terminal.size import terminal_size
 Write = Callable[[str], object]
 
 _LEAVES = "Ctrl-C leaves this screen"
-"""The line below each frame; if keys are read, it also names the key q."""
+"""The line below each frame. If keys are read, the line also names the key q."""
 
 
 class _Drawn(io.TextIOBase):
-    """A file for rich's output. All escape sequences in it are svcctl's own, so they are passed on to the terminal."""
+    """A file to which rich writes.
+
+    Rich makes all escape sequences in this output, so they are passed on to the terminal.
+    """
 
     encoding = ""
 
@@ -41,7 +45,7 @@ class _Drawn(io.TextIOBase):
 
 
 class _Console(Console):
-    """A rich console on the terminal of a stream, with the terminal size that svcctl uses everywhere."""
+    """A console of rich on the terminal of a stream. It has the terminal size that svcctl uses everywhere."""
 
     def __init__(self, stream: TextIO, **options: Any) -> None:
         self._stream = stream
@@ -54,7 +58,7 @@ class _Console(Console):
 
 
 def console_on(write: Write, stream: TextIO, *, color: bool) -> Console:
-    """A rich console that draws with `write` on the terminal `stream`."""
+    """Return a console of rich that draws with `write` on the terminal `stream`."""
     drawn = cast(TextIO, _Drawn(write, stream))
     colors = "standard" if color else None
     return _Console(
@@ -65,10 +69,11 @@ def console_on(write: Write, stream: TextIO, *, color: bool) -> Console:
 def show(
     frames: Iterable[str], write: Write, stream: TextIO, *, stdin: TextIO | None = None, color: bool = False
 ) -> None:
-    """Show each frame on the terminal's alternate screen, and the last one on the main screen.
+    """Show each frame on the alternate screen of the terminal.
 
-    If `stdin` is a terminal, the key q ends this. After Ctrl-Z and `bg`, nothing is drawn until `fg`, because the
-    terminal belongs to another program. Only the main thread may do this.
+    At the end, the last frame is printed on the main screen. If `stdin` is a terminal, the key q ends the frames. After
+    Ctrl-Z and `bg`, nothing is drawn until `fg`, because the terminal belongs to another program. Only the main thread
+    may call this function.
     """
     frame, console, keyboard = "", console_on(write, stream, color=color), Keyboard(stdin)
     live = Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
@@ -95,14 +100,17 @@ def show(
             for frame in keyboard.until_left(frames):
                 back()
                 if drawn:
-                    console.show_cursor(False)  # progress that was shown in between has switched it on
+                    console.show_cursor(False)  # progress that was shown in the meantime has switched the cursor on
                 live.update(Text.from_ansi(joined(frame, way_out), no_wrap=True, overflow="crop"), refresh=drawn)
     finally:
         write(frame)
 
 
 def table_frame(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], footer: str, style: Style) -> str:
-    """A table and a footer, fitted to the terminal's present size. The footer names the columns that do not fit."""
+    """Return a table and a footer that fit the present size of the terminal.
+
+    The footer names the columns that do not fit.
+    """
     width, cuts = terminal_size().columns, layout.Cuts()
     table = list(chain.from_iterable(layout.table(columns, rows, style._replace(width=width), cuts)))
     lines = [
@@ -112,7 +120,7 @@ def table_frame(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], f
 
 
 def frame_text(text: Iterable[str], footer: str) -> str:
-    """Lines and a footer, cut to the terminal's height. The footer says how many lines do not fit."""
+    """Return lines and a footer, cut to the height of the terminal. The footer says how many lines do not fit."""
     size = terminal_size()
     lines, end = list(text), layout.folded_lines(footer, size.columns)
     if len(lines) + len(end) >= size.lines:

@@ -1,8 +1,8 @@
-"""The selection of a result: columns, order and number of rows, by --columns, --sort, --top and --no-header.
+"""The selection of a result, by --columns, --sort, --top and --no-header: columns, and order and number of rows.
 
-The service's language does not sort, so rows are sorted here: numbers by value, dates by time, texts by their
-characters. IPv4 addresses are sorted by number and come before other texts, because a service may give a column of
-addresses the type of texts. Nulls come last, also in descending order.
+The query language of the service does not sort, so rows are sorted here: numbers by value, dates by time, texts by
+their characters. A service may give a column of addresses the type of texts, so texts that are IPv4 addresses are
+sorted by number, and come before other texts. Nulls come last, even in descending order.
 """
 
 from __future__ import annotations
@@ -34,10 +34,13 @@ class SortKey(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """The part of a result that is printed, and its order; by default everything, in the order of arrival."""
+    """The part of a result that is printed, and the order of its rows.
+
+    By default, everything is printed in the order of arrival.
+    """
 
     columns: tuple[str, ...] = ()
-    """The columns to print, in order; empty for all columns."""
+    """The names of the columns to print, in order; empty for all columns."""
     sort: tuple[SortKey, ...] = ()
     top: int | None = None
     header: bool = True
@@ -50,11 +53,11 @@ class Selection(NamedTuple):
 
     @property
     def of_rows(self) -> bool:
-        """Whether the selection requires decoded rows. To leave out the heading, the service's bytes suffice."""
+        """Whether rows must be decoded for the selection. (To omit the heading, rows need not be decoded.)"""
         return bool(self.columns or self.sort)
 
     def order(self, columns: Sequence[TableColumn], rows: Iterable[Row]) -> Iterable[Row]:
-        """The rows in order, sorted in bounded memory."""
+        """Return the rows in the order of the selection. Sorting uses a limited amount of memory."""
         if not self.sort:
             return rows
         from svcctl.terminal import external_sort
@@ -62,7 +65,7 @@ class Selection(NamedTuple):
         return external_sort.in_order(rows, self.keys(columns), self.top)
 
     def pick(self, columns: Sequence[TableColumn], rows: Iterable[Row]) -> tuple[Sequence[TableColumn], Iterable[Row]]:
-        """The columns to print, and the rows with their values."""
+        """Return the columns to print, and the rows with the values of these columns."""
         if not self.columns:
             return columns, rows
         places = [_place(columns, name) for name in self.columns]
@@ -70,7 +73,7 @@ class Selection(NamedTuple):
         return [columns[at] for at in places], Batches(picked)
 
     def keys(self, columns: Sequence[TableColumn]) -> Callable[[Sequence[Row]], list[Any]]:
-        """A function that computes the sort keys of rows."""
+        """Return a function that computes the sort keys of rows."""
         places = [(_place(columns, key.column), key.descending) for key in self.sort]
 
         def keys(rows: Sequence[Row]) -> list[Any]:
@@ -88,9 +91,9 @@ NO_SELECTION = Selection()
 
 
 def selection_of(columns: str | None, sort: str | None, top: int | None, no_header: bool) -> Selection:
-    """The selection for the texts of the options.
+    """Return the selection for the texts of the options.
 
-    Names are separated by commas; a name with a comma in it is quoted, as in csv.
+    Names are separated by commas. A name that contains a comma is in quotes, as in csv.
     """
     keys = tuple(_sort_key(name) for name in _names("--sort", sort, "n:desc,user"))
     if top is not None and not keys:
@@ -127,11 +130,14 @@ def _place(columns: Sequence[TableColumn], name: str) -> int:
 
 
 _INVERSE = bytes(range(254, -1, -1)) + b"\0"
-"""A table that reverses the order of UTF-8 bytes. It never yields 255, which marks the end of a text."""
+"""A translation of bytes that reverses the order of texts in UTF-8.
+
+No byte becomes 255, which marks the end of a text.
+"""
 
 
 def ranks(values: Sequence[Any], kind: str | None, *, falling: bool) -> list[tuple[bool, int, Any]]:
-    """The sort keys of the values of a column, as `rank` computes them."""
+    """Return the sort keys of the values of a column, as `rank` computes them."""
     if alone := numbers(values, falling=falling):
         return [(False, 0, number) for number in alone]
     if set(map(type, values)) <= {str, NoneType}:  # texts often repeat
@@ -141,7 +147,7 @@ def ranks(values: Sequence[Any], kind: str | None, *, falling: bool) -> list[tup
 
 
 def numbers(values: Sequence[Any], *, falling: bool) -> list[Any] | None:
-    """The sort keys of values that are all numbers; None if any value is not a number."""
+    """Return the sort keys of values that are all numbers; None if any value is not a number."""
     types = set(map(type, values))
     if types <= {int, bool} or (types == {float} and not any(map(math.isnan, values))):
         return [-value for value in values] if falling else list(values)
@@ -149,7 +155,7 @@ def numbers(values: Sequence[Any], *, falling: bool) -> list[Any] | None:
 
 
 def rank(value: Any, kind: str | None, *, falling: bool = False) -> tuple[bool, int, Any]:
-    """The sort key of a value: numbers before texts, and nulls last."""
+    """Return the sort key of a value. Numbers come before texts, and nulls come last."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return True, 0, 0
     comparable: tuple[int, Any]
@@ -165,7 +171,7 @@ def rank(value: Any, kind: str | None, *, falling: bool = False) -> tuple[bool, 
 
 
 def _inverse(place: int, value: Any) -> tuple[int, Any]:
-    """The sort key for descending order."""
+    """Return the sort key for descending order."""
     if isinstance(value, str):
         return -place, value.encode("utf-8", "surrogatepass").translate(_INVERSE) + b"\xff"
     return -place, -value

@@ -1,4 +1,4 @@
-"""The size of the terminal, by which tables, charts, frames, pagers, progress and help pages are laid out."""
+"""The size of the terminal, to which tables, charts, frames, pagers, progress and help pages are fitted."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import sys
 from typing import TextIO
 
 MAX_CELLS = 10_000
-"""The most columns and lines of a terminal. Larger sizes are mistakes, or mean no limit, and each cell takes time."""
+"""The maximum number of columns and of lines of a terminal.
+
+A larger size is a mistake, or means no limit, and each cell takes time.
+"""
 
 
 def terminal_size(stream: TextIO | None = None, default: tuple[int, int] = (80, 24)) -> os.terminal_size:
-    """The columns and lines of the terminal of a stream, by default stdout; at most MAX_CELLS each.
+    """Return the number of columns and of lines of the terminal of a stream, by default stdout; both at most MAX_CELLS.
 
-    COLUMNS and LINES take precedence if they are whole numbers above 0.
+    The variables COLUMNS and LINES take precedence if they are whole numbers above 0. Without a terminal, returns
+    `default`.
     """
     try:
         measured = tuple(os.get_terminal_size((stream or sys.stdout).fileno()))
@@ -26,7 +30,7 @@ def terminal_size(stream: TextIO | None = None, default: tuple[int, int] = (80, 
 
 
 def _cells(text: str) -> int:
-    """A text as a whole number above 0; otherwise 0."""
+    """Convert a text to a whole number above 0. Returns 0 for any other text."""
     try:
         return max(0, int(text))
     except ValueError:

@@ -1,8 +1,9 @@
-"""The standard streams of the process. Everything that svcctl reads and prints goes through them.
+"""The standard streams of the process. Everything that svcctl reads and prints goes through these streams.
 
-`adopt` replaces Python's streams when the process begins, so that everything written to sys.stdout or sys.stderr comes
-here: commands, help pages, loggers, tracebacks. A terminal gets text through `escapes.shown`, in its own encoding. A
-pipe or a file gets bytes unchanged.
+When the process begins, `adopt` replaces the streams that Python has opened. So everything that is written to
+sys.stdout or sys.stderr goes through this module: output of commands, help pages, logs and tracebacks. Text for a
+terminal is made safe by `escapes.shown`, and is written in the encoding of the terminal. Bytes for a pipe or a file are
+unchanged.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ _LIKENESS = "svcctl.likeness"
 
 
 def adopt() -> None:
-    """Replace the three streams of this process by streams that accept any text. Their descriptors must be open."""
-    # Python sets sys.stdin to None if the descriptor was closed at the start.
+    """Replace the three standard streams by streams that accept any text. The descriptors 0, 1 and 2 must be open."""
+    # If the descriptor was closed when Python started, sys.stdin is None.
     stdin: Any = sys.stdin or io.TextIOWrapper(io.FileIO(0, closefd=False))
     stdin.reconfigure(encoding=encoding.of_locale(), errors="surrogateescape")
     sys.stdin, sys.stdout, sys.stderr = stdin, _writer(Descriptor(1)), _writer(_Errors(2))
@@ -40,18 +41,19 @@ def _writer(stream: Descriptor) -> Any:
 
 
 def has_glyphs(codec: str, environment: Mapping[str, str]) -> bool:
-    """Whether a terminal can show lines, blocks and Braille: it needs a Unicode encoding and must not be dumb.
+    """Return whether a terminal can show lines, blocks and Braille. It needs a Unicode encoding, and must not be dumb.
 
-    A locale named C or POSIX may mean that a terminal can only show ASCII.
+    With the locale C or POSIX, the result is false, because the terminal may show only ASCII.
     """
     locale = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "")
     return codec.startswith("utf") and environment.get("TERM") != "dumb" and locale not in ("C", "POSIX")
 
 
 def wants_color(choice: str, stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Whether to use colours, from --color, NO_COLOR, CLICOLOR_FORCE, CLICOLOR, and whether the stream is a terminal.
+    """Return whether to use colours. --color, NO_COLOR, CLICOLOR_FORCE and CLICOLOR decide, or else the kind of stream.
 
-    An empty variable counts as unset. A terminal without a Unicode encoding gets no colours.
+    An empty variable counts as unset. If none of them decides, a stream has colours if it is a terminal that has a
+    Unicode encoding and is not dumb.
     """
     if choice != "auto":
         return choice == "always"
@@ -66,12 +68,15 @@ def wants_color(choice: str, stream: TextIO, environment: Mapping[str, str]) -> 
 
 
 def moves(environment: Mapping[str, str]) -> bool:
-    """Whether the cursor of the terminal can be moved."""
+    """Return whether the cursor of the terminal can be moved."""
     return environment.get("TERM") not in ("dumb", "unknown")
 
 
 class Descriptor(io.RawIOBase):
-    """An unbuffered file descriptor. A failed write raises ReaderClosed for a closed pipe, else IncompleteResult."""
+    """An unbuffered stream on a file descriptor.
+
+    A write raises ReaderClosed if the pipe is closed, and IncompleteResult if it fails for another reason.
+    """
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -109,7 +114,7 @@ class Descriptor(io.RawIOBase):
 
 
 class _Errors(Descriptor):
-    """The descriptor of stderr. Its own failures are ignored, because they cannot be reported anywhere."""
+    """The stream on the descriptor of stderr. Failed writes are ignored, because they cannot be reported anywhere."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -122,9 +127,12 @@ class _Errors(Descriptor):
 
 
 class Text(io.TextIOBase):
-    """A stream that accepts any text and writes it in the encoding `codec`; `buffer` passes bytes on unchanged."""
+    """A stream that accepts any text, and writes it in the encoding `codec`.
 
-    encoding = "utf-8"  # read by other libraries: any text can be written
+    Bytes that are written to `buffer` are unchanged.
+    """
+
+    encoding = "utf-8"  # other libraries read this: any text can be written
 
     def __init__(self, stream: io.RawIOBase, codec: str) -> None:
         self.stream = stream
@@ -146,9 +154,9 @@ class Text(io.TextIOBase):
 
 
 class Terminal(Text):
-    """A terminal to write on: text is made safe, unless it is Styled. `buffer` takes bytes in UTF-8.
+    """A stream on a terminal. Text is made safe, unless it is Styled. `buffer` accepts bytes in UTF-8.
 
-    A terminal without `glyphs` gets three dots in place of `…`.
+    On a terminal without `glyphs`, three dots are written in place of `…`.
     """
 
     def __init__(self, stream: io.RawIOBase, codec: str, glyphs: bool = True) -> None:
@@ -164,7 +172,7 @@ class Terminal(Text):
         return super().write(self.plain(shown(text)))
 
     def plain(self, text: str) -> str:
-        """A text as the terminal will show it, for measuring its width."""
+        """Return a text as the terminal will show it, so that its width can be measured."""
         return text if self.glyphs else text.replace("…", "...")
 
     def flush(self) -> None:
@@ -172,9 +180,9 @@ class Terminal(Text):
 
     @contextmanager
     def paged(self, pager: str, above: Iterable[str]) -> Iterator[Paged]:
-        """Show the output of the block in a pager, below the lines `above`, if it is longer than the screen.
+        """Show the output of the block in a pager, below the lines `above`, if the output is longer than the screen.
 
-        Returns when the person leaves the pager.
+        If a pager was started, this waits until the person has left the pager.
         """
         paged = Paged(self.stream, pager, (line.encode(self.codec, _LIKENESS) for line in above))
         self.stream = paged
@@ -189,7 +197,7 @@ class Terminal(Text):
 
 
 class _Bytes(io.RawIOBase):
-    """A terminal's stream for bytes in UTF-8. Other bytes are shown in hexadecimal."""
+    """A stream for bytes in UTF-8 on a terminal. Bytes that are not UTF-8 are shown in hexadecimal."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
@@ -200,7 +208,7 @@ class _Bytes(io.RawIOBase):
         return True
 
     def write(self, data: Any, /) -> int:
-        """Write bytes, which may end in the middle of a character."""
+        """Write bytes. They may end in the middle of a character."""
         block = bytes(data)
         if not self._pending and not block.translate(None, _PLAIN):
             self._terminal.stream.write(block)
@@ -217,7 +225,7 @@ class _Bytes(io.RawIOBase):
 
 
 def _likeness(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Replace characters that an encoding lacks by similar ones, or by escapes."""
+    """Replace characters that an encoding does not have by similar characters, or by escapes."""
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end].translate(_LIKENESSES)
     return text.encode("ascii", "backslashreplace").decode("ascii"), error.end

@@ -1,11 +1,13 @@
-"""Charts of rows: one bar for each row, or lines over time if the rows begin with a date.
+"""Charts of rows. A chart has one bar for each row, or lines over time if the first column is a date.
 
-They are drawn here because plotting libraries load slowly, crash on NaN, or label axes with numbers that are not round.
-Like tables, charts do not know streams or formats. The module `chart` chooses the measure, `bars` and `series` draw,
-and `axes` has the axes of series. In a pipe or a file, a chart is bars of `#` next to their numbers.
+svcctl draws charts itself, because plotting libraries load slowly, crash on NaN, or label axes with numbers that are
+not round. Like tables, charts do not know streams or output formats. The module `chart` chooses the column to draw,
+`bars` and `series` draw the charts, and `axes` has the axes for `series`. In a pipe or a file, every chart has bars,
+which consist of `#` and are next to their numbers.
 
-A chart over time covers the whole range of the query. A period without rows is a gap, and a period only partly inside
-the range, such as the present hour, is marked. Neither may look like an outage, or hide one.
+A chart over time covers the whole range of the query. A period without rows is shown as a gap. A period that is only
+partly inside the range, such as the present hour, is marked. So a low value in such a period does not look like an
+outage, and an outage is visible as a gap.
 """
 
 from __future__ import annotations
@@ -22,12 +24,13 @@ from svcctl.terminal.layout import NUMERIC, Style, TableColumn
 
 
 def draw(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style) -> Chart:
-    """Draw a chart of rows: over time if their first column is a date, otherwise one bar for each row.
+    """Draw a chart of rows.
 
-    The measure is the first numeric column that is neither a key of the query nor needed to tell rows apart: a status
-    code names a row, and a count measures it. In a chart over time whose rows are named by the date alone, numeric
-    columns of similar size become lines of one chart. UsageError if there is no measure, or if there are more than
-    MAX_ROWS rows.
+    If their first column is a date, the chart is over time; otherwise it has one bar for each row. The measure, which
+    is the column that is drawn, is the first numeric column with two properties: it is not a key by which the query
+    groups, and it is not needed to distinguish rows. For example, a status code names a row, and a count measures the
+    row. If only the date names the rows of a chart over time, all numeric columns of similar size are drawn as lines.
+    Raises UsageError if there is no measure, or if there are more than MAX_ROWS rows.
     """
     charted = list(islice(rows, MAX_ROWS + 1))
     if len(charted) > MAX_ROWS:

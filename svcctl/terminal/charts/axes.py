@@ -1,4 +1,4 @@
-"""The axes of a chart over time, with round numbers, and round times in the zone of the dates."""
+"""The axes of a chart over time. They have round numbers, and times that are round in the zone of the dates."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _STEPS = (
     *(step * _HOUR for step in (1, 2, 3, 6, 12)),
     *(step * _DAY for step in (1, 2, 7, 14, 28, 56, 112, 224, 448, 896, 3_584, 14_336, 57_344, 229_376)),
 )
-"""Possible distances, in milliseconds, between the ticks of the time axis."""
+"""The possible distances between two ticks of the time axis, in milliseconds."""
 _TICK_CELLS = 10
 
 
 def value_axis(numbers: Sequence[float], rows: int) -> tuple[float, float, float]:
-    """The bounds and the step of the value axis, as round numbers: (lowest, highest, step).
+    """Return the lowest number, the highest number and the step of the value axis. All three are round numbers.
 
     The axis includes zero, unless all values are close together and far from zero.
     """
@@ -43,13 +43,13 @@ def value_axis(numbers: Sequence[float], rows: int) -> tuple[float, float, float
 
 
 def value_rows(low: float, high: float, step: float, rows: int) -> Iterator[tuple[int, int]]:
-    """The ticks of the value axis: the index of each, and its row of cells in the grid."""
+    """Yield the ticks of the value axis: the index of each tick, and the row of cells in which the tick is."""
     for index in range(round((high - low) / step) + 1):
         yield index, round((high - low - index * step) / (high - low) * (4 * rows - 1)) // 4
 
 
 def short(number: float) -> str:
-    """A number in few characters: 1500, 20k, 1.5M."""
+    """Return a number as a short text: 1500, 20k, 1.5M."""
     if number and not 1e-3 <= abs(number) < 1e15:
         return f"{number:.2g}"
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
@@ -59,10 +59,10 @@ def short(number: float) -> str:
 
 
 def time_axis(start: int, end: int, width: int, style: Style) -> Iterator[str]:
-    """The lines of the time axis: ticks, their times, and the dates where the date changes.
+    """Yield the lines of the time axis: the ticks, their times, and a date at each tick where the date changes.
 
-    After a clock change, ticks more than an hour apart stay at round times. If the style shows offsets, the new offset
-    is written among the dates.
+    Ticks that are more than an hour apart are at round times, even after a clock change. If the style shows offsets,
+    the new offset is written in the line of the dates.
     """
 
     def moment(time: int) -> datetime:
@@ -84,7 +84,7 @@ def time_axis(start: int, end: int, width: int, style: Style) -> Iterator[str]:
 
     def rounded(time: int) -> int:
         there = time + ahead - shift(time)
-        return there if step > _HOUR and shift(there) == shift(time) else time  # the clocks may skip the round time
+        return there if step > _HOUR and shift(there) == shift(time) else time  # not if the clocks skip the round time
 
     ticks = [(column(time), moment(time)) for time in map(rounded, range(first, end + 1, step)) if time <= end]
     if not ticks:
@@ -105,7 +105,7 @@ def time_axis(start: int, end: int, width: int, style: Style) -> Iterator[str]:
 
 
 def _placed(texts: Iterable[tuple[int, str]], width: int) -> str:
-    """A line with texts at their columns. A text that does not fit is moved left, or left out."""
+    """Return a line with each text at its column. A text that does not fit there is moved to the left, or omitted."""
     line = ""
     for (column, text), (after, _) in pairwise([*texts, (width + 1, "")]):
         at = min(column, after - len(text) - 1)

@@ -1,4 +1,4 @@
-"""Bar charts: a line for each row with its name, its number and a bar."""
+"""Bar charts. Each row has a line with its name, its number and a bar."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from svcctl.words import counted, plural
 NARROWEST_BAR = 10
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _FULL_CELLS, _CUT = {True: "█", False: "#"}, {True: "░", False: "-"}
-"""The characters of bars, with (True) and without (False) Unicode glyphs: for whole and for incomplete periods."""
+"""The characters of bars, with Unicode glyphs (True) or without them (False). _CUT is for incomplete periods."""
 
 
 def bars(chart: ChartRows) -> Chart:
-    """A bar chart: one line for each row, and one for each gap of periods without rows."""
+    """Draw a bar chart.
+
+    It has a line for each row, and a line for each gap, which is a series of periods without rows.
+    """
     style, numbers = chart.style, chart.numbers()
     amounts = chart.texts(chart.measure)
     amount_width = max(map(cell_width, amounts), default=0)
@@ -55,9 +58,9 @@ def bars(chart: ChartRows) -> Chart:
 
 
 def _silences(chart: ChartRows) -> list[int]:
-    """The number of periods without rows before each row of a chart, and after the last row.
+    """Return the number of periods without rows before each row of a chart, and after the last row.
 
-    All are zero if the rows are not in order of time.
+    All numbers are 0 if the rows are not in the order of time.
     """
     times = [row[0] for row in chart.rows]
     none = [0] * (len(times) + 1)
@@ -70,13 +73,16 @@ def _silences(chart: ChartRows) -> list[int]:
 
 
 def _silence(periods: int) -> Iterator[str]:
-    """The line for a gap of periods without rows; none without a gap."""
+    """Yield the line for a gap of `periods` periods without rows. Without a gap, yields no line."""
     if periods:
         yield f"(no rows in {counted(periods, 'period')})"
 
 
 def _labels(chart: ChartRows) -> list[str]:
-    """The label of each row: the columns that name it, side by side and aligned."""
+    """Return the label of each row.
+
+    A label has the values of the columns that name the row, aligned with those of other rows.
+    """
     columns = [chart.texts(at) for at in chart.names]
     widths = [max(map(cell_width, texts), default=0) for texts in columns]
     return [
@@ -87,7 +93,10 @@ def _labels(chart: ChartRows) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """A scale from `low` (0 or below) to `high` (0 or above) over `cells` cells; `before` of them are left of zero."""
+    """A scale from `low` (at most 0) to `high` (at least 0) over `cells` cells.
+
+    The first `before` cells are left of zero.
+    """
 
     low: float
     high: float
@@ -98,12 +107,12 @@ class _Scale:
         return min(round(self.length(self.low)), self.cells - (self.high > 0))
 
     def length(self, number: float) -> float:
-        """The length of a bar in cells, from zero to a number."""
+        """Return the length of the bar from zero to a number, in cells."""
         return abs(number) / (self.high - self.low) * self.cells if number else 0.0
 
 
 def _bar(number: float, scale: _Scale, *, fancy: bool) -> str:
-    """A bar from zero, to the left for negative numbers. Only the number zero has no bar."""
+    """Return the bar for a number. It starts at zero, and goes to the left for a negative number. Zero has no bar."""
     if not number:
         return ""
     if number < 0:

@@ -1,4 +1,4 @@
-"""Rows of charts, shared by all kinds of charts, and the choice of the columns that name and measure the rows."""
+"""The rows of a chart, for all kinds of charts, and the choice of the columns that name and measure the rows."""
 
 from __future__ import annotations
 
@@ -12,15 +12,24 @@ from svcctl.terminal.layout import NUMERIC, Style, TableColumn, bold, cell_width
 from svcctl.words import counted, some
 
 MAX_ROWS = 5000
-"""The most rows of a chart. More points cannot be read, and leaving some out would make the chart wrong."""
+"""The maximum number of rows of a chart.
+
+More points could not be read, and without some points a chart would be wrong.
+"""
 DEFAULT_CHART_CELLS = 80
-"""The width of a chart that is not printed to a terminal. Its labels are not cut, and may make it wider."""
+"""The width in cells of a chart that is not printed to a terminal. Labels are not cut, and may make the chart wider."""
 COLORS = (36, 35, 32, 31, 94, 33)
-"""The colour codes of the series of a chart, in turn. They are visible on light and dark backgrounds."""
+"""The colour codes for the series of a chart. Series take them in turn.
+
+All are visible on light and dark backgrounds.
+"""
 MAX_DRAWN_NUMBER = 1e305
-"""The limit of numbers that can be drawn. Larger numbers would overflow the arithmetic."""
+"""Numbers of this size or larger cannot be drawn, because they would overflow the arithmetic."""
 SIMILAR = 40
-"""The largest ratio between the sizes of series in one chart. Beyond it, the smaller series would look flat."""
+"""The largest ratio between the sizes of two series in one chart.
+
+With a larger ratio, the smaller series would look flat.
+"""
 CUT_SHORT = "incomplete period"
 
 
@@ -28,12 +37,15 @@ CUT_SHORT = "incomplete period"
 class Chart:
     lines: list[str]
     notes: list[str] = field(default_factory=list)
-    """Notes on values and columns that the chart leaves out."""
+    """Notes on values and columns that are not in the chart."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChartRows:
-    """The rows of a chart, the columns that name a row, and the column that measures it."""
+    """The rows of a chart. `names` are the indices of the columns that name a row.
+
+    `measure` is the index of the column that is drawn.
+    """
 
     columns: Sequence[TableColumn]
     rows: Sequence[Sequence[Any]]
@@ -55,17 +67,17 @@ class ChartRows:
         return bold(fitted_text(title, self.style.width), self.style)
 
     def texts(self, at: int) -> list[str]:
-        """The cells of a column as text."""
+        """Return the values of a column as texts."""
         values = [row[at] for row in self.rows]
         fraction = any(isinstance(value, int) and value % 1000 for value in values)
         return [format_cell(value, self.columns[at].type, self.style, fraction=fraction) for value in values]
 
     def numbers(self) -> list[float | None]:
-        """The measure of each row; None if it cannot be drawn."""
+        """Return the number of each row in the measure; None for a value that cannot be drawn."""
         return [number_of(row[self.measure]) for row in self.rows]
 
     def notes(self) -> list[str]:
-        """Notes on values that cannot be drawn, and on numeric columns that are not drawn."""
+        """Return notes on values that cannot be drawn, and on numeric columns that are not drawn."""
         values = [row[self.measure] for row in self.rows]
         count = sum(value is not None and number_of(value) is None for value in values)
         what = counted(count, "value is not a number or is too large", "values are not numbers or are too large")
@@ -82,11 +94,11 @@ class ChartRows:
 
     @property
     def every(self) -> int | None:
-        """The length in milliseconds of the periods by which the rows are grouped; None if unknown."""
+        """The length of the periods by which the rows are grouped, in milliseconds; None if it is not known."""
         return self.style.span.every if self.over_time and self.style.span else None
 
     def cuts(self, time: Any) -> bool:
-        """Whether the period that begins at a time is only partly inside the range, or is not over yet."""
+        """Return whether the period that begins at a time is only partly inside the range, or has not ended yet."""
         span, every = self.style.span, self.every
         if span is None or every is None or not isinstance(time, int):
             return False
@@ -94,9 +106,9 @@ class ChartRows:
 
 
 def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style: Style) -> ChartRows:
-    """The rows of a chart, with the columns that name them and the column that measures them.
+    """Choose the columns that name the rows, and the column that measures them.
 
-    UsageError if no column can measure the rows, or none can name them.
+    Raises UsageError if no column can measure the rows, or if no column can name them.
     """
     numbers = [at for at, column in enumerate(columns) if column.type in NUMERIC]
     numbers = [at for at in numbers if columns[at].name not in style.keys] or numbers
@@ -120,10 +132,10 @@ def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style:
 
 
 def side_by_side(chart: ChartRows) -> ChartRows:
-    """The chart with one series for each numeric column of similar size, if only the date names a row.
+    """Return a chart with a series for each numeric column of similar size, if only the date names the rows.
 
-    Other charts are returned unchanged. The column with the names of the series has an empty name. Numeric columns that
-    are not drawn stay, for the notes.
+    Any other chart is returned unchanged. In the new chart, the column that has the names of the series has an empty
+    name. Numeric columns that are not drawn are kept for the notes.
     """
     numbers = [at for at, column in enumerate(chart.columns) if column.type in NUMERIC]
     if chart.names != (0,) or len(numbers) < 2:
@@ -154,17 +166,17 @@ def side_by_side(chart: ChartRows) -> ChartRows:
 
 
 def number_of(value: Any) -> float | None:
-    """A value as a number that can be drawn; None for other values."""
+    """Convert a value to a number that can be drawn. Returns None if this is not possible."""
     if not isinstance(value, int | float) or not -MAX_DRAWN_NUMBER < value < MAX_DRAWN_NUMBER:
         return None
     return value if abs(value) > 1e-300 else 0
 
 
 def fitted_text(text: str, width: int | None) -> str:
-    """A text cut to a width in cells; unchanged without a width."""
+    """Cut a text to a width in cells. Without a width, the text is unchanged."""
     return text if width is None or cell_width(text) <= width else cut(text, width, "…")
 
 
 def colored_text(text: str, series: int, style: Style) -> str:
-    """A text in the colour of a series, if the style has colours."""
+    """Return a text in the colour of a series, if the style has colours."""
     return styled(COLORS[series % len(COLORS)], text) if style.color and text.strip() else text

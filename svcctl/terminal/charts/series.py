@@ -1,4 +1,4 @@
-"""Charts with lines over time, one for each series, on a grid of characters."""
+"""Charts over time. Each series is a line, which is drawn on a grid of characters."""
 
 from __future__ import annotations
 
@@ -15,25 +15,29 @@ from svcctl.terminal.selection import rank
 
 MAX_SERIES = 8
 MARKERS = {True: "●■▲◆▼★◀▶", False: "ABCDEFGH"}
-"""The markers of the series, with and without Unicode glyphs. They tell the series apart even without colours."""
+"""The markers of the series, with Unicode glyphs (True) or without them (False).
+
+They distinguish the series even without colours.
+"""
 CUT = {True: "○", False: "o"}
-"""The marker of an incomplete period. No line leads to it."""
+"""The marker of an incomplete period, with and without Unicode glyphs. No line leads to such a marker."""
 MARKER_CELLS = 12
-"""The distance in cells between two markers of a series."""
+"""The least distance between two markers of a series, in cells."""
 
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-"""The bits of a Braille character, by row and column of its dots."""
+"""The bits of a Braille character, by the row and the column of the dot."""
 _BRAILLE = 0x2800
 _DATES = range(-62_000_000_000_000, 253_000_000_000_000)
-"""The epoch milliseconds that can be shown as dates."""
+"""The range of epoch milliseconds that can be shown as dates."""
 
 _Points = list[tuple[int, float]]
 
 
 def lines(chart: ChartRows) -> Chart:
-    """A chart with one line for each series on a grid, with a value axis, a time axis and a legend.
+    """Draw a chart with one line for each series, a value axis, a time axis and a legend.
 
-    Lines only join neighbouring periods. A period without rows has no value, and a line across it would invent one.
+    A line only joins neighbouring periods. A period without rows has no value, and a line across such a period would
+    show a value.
     """
     series, notes = _series(chart)
     points = [point for line_points in series.values() for point in line_points]
@@ -57,7 +61,7 @@ def lines(chart: ChartRows) -> Chart:
                 grid.line(earlier, later, index)
                 alone.pop(earlier, None)
                 alone.pop(later, None)
-        for point in alone:  # a single dot would hardly be visible
+        for point in alone:  # without a marker, a single dot would hardly be visible
             grid.sign(point, MARKERS[glyphs][index], index)
         if len(series) > 1:
             grid.mark(whole, MARKERS[glyphs][index], index)
@@ -76,7 +80,7 @@ def lines(chart: ChartRows) -> Chart:
 
 
 def _bounds(chart: ChartRows, times: Sequence[int]) -> tuple[int, int]:
-    """The start and end of the time axis, which covers the range of the query and all points."""
+    """Return the start and the end of the time axis. The axis covers the range of the query and all points."""
     span = chart.style.span
     if span is None:
         return times[0], times[-1]
@@ -85,9 +89,11 @@ def _bounds(chart: ChartRows, times: Sequence[int]) -> tuple[int, int]:
 
 
 def _series(chart: ChartRows) -> tuple[Mapping[str, _Points], list[str]]:
-    """The points of each series, ordered by time, and notes. If there are too many series, only the largest are kept.
+    """Return the points of each series, in the order of time, and notes.
 
-    If the rows are in order of time, the series are ordered by their values. Otherwise they keep the order of --sort.
+    If there are too many series, only the largest are kept. If the rows are in the order of time, the series are sorted
+    by the values that name them. Otherwise, the rows were sorted with --sort, and the series keep the order of the
+    rows.
     """
     keys = [at for at in chart.names if at != 0]
     others = [chart.texts(at) for at in keys]
@@ -113,9 +119,9 @@ def _series(chart: ChartRows) -> tuple[Mapping[str, _Points], list[str]]:
 
 @dataclass(slots=True)
 class Grid:
-    """The grid of a chart: each cell has two by four Braille dots, or one sign if the terminal has no glyphs.
+    """The grid of a chart. Each cell has four rows of two Braille dots, or one character if the terminal has no glyphs.
 
-    A cell shows the series that was drawn last.
+    A cell has the colour of the series that was drawn in it last.
     """
 
     width: int
@@ -126,12 +132,12 @@ class Grid:
     high: float
     glyphs: bool
     cells: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    """The bits of the Braille dots and the number of the series for each cell, by (row, column)."""
+    """The dots of each cell, by (row, column): the bits of its Braille dots, and the index of the series."""
     signs: dict[tuple[int, int], tuple[str, int]] = field(default_factory=dict)
-    """The sign, shown instead of dots, and the number of the series for each cell, by (row, column)."""
+    """The signs that are shown in place of dots, by (row, column): the sign, and the index of the series."""
 
     def place(self, point: tuple[int, float]) -> tuple[int, int]:
-        """The row and column of a point in the grid, counted in dots."""
+        """Return the row and the column of a point in the grid, counted in dots."""
         across, down = (2, 4) if self.glyphs else (1, 1)
         time, number = point
         return (
@@ -140,7 +146,7 @@ class Grid:
         )
 
     def cell(self, point: tuple[int, float]) -> tuple[int, int]:
-        """The row and column of a point in the grid, counted in cells."""
+        """Return the row and the column of a point in the grid, counted in cells."""
         y, x = self.place(point)
         return (y // 4, x // 2) if self.glyphs else (y, x)
 
@@ -153,7 +159,7 @@ class Grid:
             self._dot(x + round(across * step / steps), y + round(down * step / steps), series)
 
     def mark(self, points: _Points, sign: str, series: int) -> None:
-        """Put the marker of a series on some of its points, away from other markers if there is room."""
+        """Put the marker of a series on some of its points, at a distance from other markers if there is room."""
         free = series * MARKER_CELLS // MAX_SERIES
         placed = False
         for point in points:
@@ -165,7 +171,7 @@ class Grid:
             self.sign(points[-1], sign, series)
 
     def sign(self, point: tuple[int, float], sign: str, series: int) -> None:
-        """Put a sign of a series on a point."""
+        """Put a sign for a series on a point."""
         self.signs[self.cell(point)] = sign, series
 
     def _dot(self, x: int, y: int, series: int) -> None:
@@ -176,7 +182,7 @@ class Grid:
         self.cells[y // 4, x // 2] = bits | _DOTS[y % 4][x % 2], series
 
     def rows(self, style: Style) -> Iterator[str]:
-        """The lines of the grid as text, without trailing blanks."""
+        """Yield the lines of the grid as texts, without trailing blanks."""
         drawn = {place: (self._shown(bits, series), series) for place, (bits, series) in self.cells.items()}
         drawn |= self.signs
         for row in range(self.height):
@@ -194,7 +200,10 @@ class Grid:
 
 
 def _legend(labels: Sequence[str], chart: ChartRows) -> Iterator[str]:
-    """The lines of the legend: the series with their markers and colours; none for a series without a name."""
+    """Yield the lines of the legend, which has the name, the marker and the colour of each series.
+
+    A chart with a single series without a name has no legend.
+    """
     line, line_cells = "", 0
     for index, label in enumerate(labels if any(labels) else ()):
         text = fitted_text(label, chart.width - 2)

@@ -85,7 +85,7 @@ class ProfilesDocument(NamedTuple):
     def at(self, base_url: str) -> list[str]:
         """Return the names of the profiles that have this base URL.
 
-        Of the built-in profiles, only `local` can be among them.
+        The built-in profile `local` can be among them.
         """
         stored = [name for name, fields in self.profiles.items() if fields.get("base_url", "").rstrip("/") == base_url]
         return [*stored, *([LOCAL] if base_url == LOCAL_URL else [])]

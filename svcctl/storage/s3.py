@@ -257,8 +257,8 @@ class S3(Storage):
     def _failure(self, name: str, error: Exception) -> SvcctlError:
         """Return the svcctl error for an error of the S3 library.
 
-        Of the answer, the message contains only the HTTP status and known codes, because the answer may come from any
-        server that a job's endpoint or a redirect names. The hint contains the message of the answer.
+        The message of the error contains only the HTTP status of the answer and known codes, because the answer may
+        come from any server that a job's endpoint or a redirect names. The hint contains the message in the answer.
         """
         if self._proxy is not None and (failure := self._proxy.failure()) is not None:
             return AddressedFailure(self.address(name), failure.message)

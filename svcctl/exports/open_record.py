@@ -53,7 +53,7 @@ class OpenRecord:
         self._new = new
         self.head = record.head
         self.entries = {entry.start: entry for entry in record.entries.values()}
-        """The entries by the start of their windows."""
+        """The entries, by the start of their windows in epoch seconds."""
         self._ends = frozenset(window.end for window in self.export.windows)
         self.replaced = [*replaced]
         """The replaced files and records, each with a description of the old content."""
@@ -152,7 +152,7 @@ class OpenRecord:
         if entry.path != path or sizes.get(entry.path) != entry.bytes:
             return False
         if self.export.distant or not self.export.target.per_window:
-            return True  # merging hashes the parts
+            return True  # parts are hashed when they are merged
         return self._storage.sha256(entry.path) == entry.sha256
 
     # Changes by the run

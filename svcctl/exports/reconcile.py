@@ -134,7 +134,10 @@ class Reconcile:
         self.losses = Losses()
         """The counts of values in the replaced windows that the format could not hold."""
         self.left_out: dict[str, None] = {}
-        """The columns that the table has gained since the first windows; files leave them out."""
+        """The columns that the table has gained since the first windows were fetched.
+
+        The files do not contain these columns.
+        """
 
     def entries(self, start: int, end: int) -> list[ExportedFile]:
         """Return the windows of finished files that overlap a range, in order."""

@@ -161,7 +161,7 @@ class ExportRun:
             export.format.merged(pieces, record.head, file)
         except DamagedPart:
             for _ in arriving:
-                pass  # windows that are being fetched stay useful
+                pass  # the next attempt uses the windows that are being fetched
             raise
 
     def _parts(self, file: MergedFile, arriving: Iterator[None]) -> Iterator[Part]:

@@ -179,7 +179,7 @@ class Target:
 
     @property
     def per_run(self) -> bool:
-        """Whether each run has its own name."""
+        """Whether names contain the start or the end of the run."""
         return not {"from", "to"}.isdisjoint(self._fields())
 
     @property

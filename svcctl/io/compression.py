@@ -21,7 +21,7 @@ The zstd library accepts no limit: its pieces have up to a few MiB.
 _GZIP, _ZLIB, _DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
 """The window bits by which zlib recognises each format."""
 _ZSTD_PIECE = 512
-"""The number of compressed zstd bytes that are decompressed at once. Four bytes can be a whole block of 128 KiB."""
+"""The number of compressed zstd bytes that are decompressed at once. Four of them can stand for a block of 128 KiB."""
 
 
 _UNCOMPRESSED = re.compile(

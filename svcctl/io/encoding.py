@@ -44,7 +44,7 @@ def decoded_text(data: bytes) -> str:
 
 
 def argument(text: str) -> str:
-    """An argument of the command line as text. Bytes that are not text stay lone surrogates, as Python decodes them."""
+    """Decode an argument of the command line. Bytes that are not text stay lone surrogates, as Python decodes them."""
     if text.isascii():
         return text
     try:

@@ -42,7 +42,7 @@ class Losses:
     texts: int = 0
 
     def text(self, text: str) -> str:
-        """Return a text, with its characters that cannot be written replaced."""
+        """Return a text in which the characters that cannot be written are replaced."""
         if self._is_writable(text):
             return text
         text, count = re.subn(_HALVES, _REPLACEMENT, text)
@@ -53,7 +53,7 @@ class Losses:
         return text
 
     def rows(self, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
-        """Return rows, with the values that cannot be written replaced.
+        """Return rows in which the values that cannot be written are replaced.
 
         Without such values, returns the same object.
         """
@@ -97,7 +97,7 @@ class Losses:
         return str not in types or self._is_writable("".join(value for value in values if type(value) is str))
 
     def _value(self, value: Any, *, inside: bool = False) -> Any:
-        """Return a value, with everything that cannot be written replaced.
+        """Return a value in which everything that cannot be written is replaced.
 
         `inside`: the value is in a list or an object.
         """

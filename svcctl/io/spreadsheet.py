@@ -23,7 +23,7 @@ MAX_ROWS = 1_048_576
 MAX_EXACT = 1 << 53
 """Whole numbers up to this size are exact in a cell, because a cell holds a number as a floating-point number."""
 FIRST_YEAR = 1900
-"""The first year in which a date can be held by a cell."""
+"""The first year of the dates that a cell can hold."""
 BLOCK_BYTES = 1 << 18
 """The number of bytes of the finished archive that are read at once."""
 

@@ -36,7 +36,7 @@ def remove_left_over(folder: Path | None = None) -> None:
 
     folder = folder or Path(tempfile.gettempdir())
     for path in chain.from_iterable(folder.glob(f"svcctl-{use}-*") for use in _USES):
-        with suppress(OSError):  # it is in use, or belongs to another user
+        with suppress(OSError):  # the directory is in use, or belongs to another user
             handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -51,7 +51,7 @@ def _locked(prefix: str, folder: Path | None) -> tuple[Path, int]:
 
     while True:
         path = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
-        with suppress(FileNotFoundError):  # another process removed it before it was locked
+        with suppress(FileNotFoundError):  # another process removed the directory before it was locked
             handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             fcntl.flock(handle, fcntl.LOCK_EX)
             if path.exists():

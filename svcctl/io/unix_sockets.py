@@ -20,8 +20,8 @@ _SOL_LOCAL, _LOCAL_PEERPID = 0, 2
 def _address(path: Path) -> Iterator[str]:
     """Give the address for the socket at a path.
 
-    For a long path, it is a shorter path by a descriptor of the directory. The socket is in the same directory in both
-    cases. On systems without /proc, using a long path raises OSError.
+    For a long path, the address is a shorter path, which contains a descriptor of the directory. The socket is in the
+    same directory in both cases. On systems without /proc, using a long path raises OSError.
     """
     if len(os.fsencode(path)) <= MAX_PATH_BYTES:
         yield str(path)

@@ -158,7 +158,7 @@ class SecretCommand:
         """The secret that the command prints. Raises ProfileError if the command fails, or prints no valid secret."""
         name = f"secret command '{self.command}'"
         word = re.match(r"\s*([\w./+-]+)(?=\s|$)", self.command)
-        if word and not _is_command(word[1]):  # if it ran, the shell would print its own message
+        if word and not _is_command(word[1]):  # if the command ran, the shell would print a message
             raise ProfileError(f"{name} was not found", hint="check its name, and PATH")
         try:
             ended = shell_command.run(self.command, seconds=self.seconds, max_bytes=MAX_BYTES)

@@ -50,7 +50,7 @@ class LocalStorage(Storage):
                 self._there.add(folder)
             try:
                 part = PartFile(path, take=self._take, like=like)
-            except FileNotFoundError:  # another run removed the empty folder in this moment
+            except FileNotFoundError:  # another run removed the empty folder at this moment
                 self._make(path.parent)
                 part = PartFile(path, take=self._take, like=like)
             return _File(part, overwrite=overwrite, durable=part_of is None)

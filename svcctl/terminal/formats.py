@@ -180,7 +180,7 @@ class OutputFormat(NamedTuple):
 
 
 def _writable_rows(rows: Iterable[Sequence[Any]], losses: Losses) -> Iterator[Sequence[Any]]:
-    """Return the rows of a result, with the values that the format cannot hold replaced."""
+    """Return the rows of a result. Values that the format cannot hold are replaced."""
     return Batches(map(losses.rows, batches_of(rows)))
 
 

@@ -209,9 +209,9 @@ All offsets of zones, except some historical offsets, are multiples of this.
 MOST_QUARTERS = 1 << 16
 """The maximum number of quarters of an hour whose texts are kept."""
 Quarter = tuple[str, int, str]
-"""The texts of a quarter of an hour.
+"""The texts for a quarter of an hour.
 
-Its members: the text before the minutes, the second of the hour at which the quarter starts, and the text after the
+The members are the text before the minutes, the second of the hour at which the quarter starts, and the text after the
 fraction.
 """
 

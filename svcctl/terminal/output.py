@@ -353,7 +353,7 @@ class Output:
             )
         columns, _ = listing.laid_out([], shown=False)
         looks = self._noting_failures(self.until_left(looks))
-        first = list(islice(looks, 1))  # before the heading, because the first look may fail for a job
+        first = list(islice(looks, 1))  # read before the heading is printed, because it may fail
         rows = ([look.at, *row] for look in chain(first, looks) for row in listing.laid_out(look.jobs, shown=False)[1])
         self._write([TableColumn("time", "int8"), *columns], rows, format, self.sink, _LIVE)
 

@@ -93,7 +93,7 @@ class Paged(io.RawIOBase):
 
     @property
     def failed(self) -> int:
-        """The exit code of a pager that failed; otherwise 0."""
+        """The exit code of the pager if the pager failed; otherwise 0."""
         return self._process.returncode if self._process is not None and self._direct else 0
 
     def _rows(self) -> int:

@@ -80,7 +80,7 @@ class Failures:
         self.gaps: dict[Window, SvcctlError] = {}
 
     def add(self, window: Window, error: SvcctlError) -> None:
-        """Note a failed window. Raises the error if it ends the run."""
+        """Note a failed window. Raises the error if the error ends the run."""
         if concerns_all(error):
             raise error from None
         if self._stops:

@@ -48,7 +48,7 @@ class _MoreColumns(Exception):
 
 
 class Stopped(Exception):
-    """The run ends before this window is fetched."""
+    """An exception that is raised if the run ends before the window is fetched."""
 
 
 @dataclass(frozen=True, slots=True)

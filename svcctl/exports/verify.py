@@ -103,7 +103,10 @@ def keep(record: Record, date: int) -> tuple[int, int]:
 
 
 def ranges_to_fetch(record: Record, past: Sequence[Window]) -> list[Window]:
-    """Return the ranges for export commands that fetch the lost windows `past` again, which no later run will fetch."""
+    """Return the ranges for export commands that fetch lost windows again.
+
+    `past` has the lost windows that no later run will fetch.
+    """
     if record.target.is_one_file:
         return [Window(start, end) for start, end in record.ranges]
     if record.target.per_run:  # each file has the range of its run; without a file, the range is unknown

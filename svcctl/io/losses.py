@@ -99,7 +99,7 @@ class Losses:
     def _value(self, value: Any, *, inside: bool = False) -> Any:
         """Return a value in which everything that cannot be written is replaced.
 
-        `inside`: the value is in a list or an object.
+        `inside` says that the value is in a list or an object.
         """
         if isinstance(value, str):
             return self.text(value)

@@ -52,7 +52,7 @@ class SettingValue(NamedTuple):
     source: str
 
     def read(self) -> Any:
-        """Return the value; a secret is read now.
+        """Return the value. A secret is read by this call.
 
         Raises ProfileError if reading a secret from its file or command fails, or if its text cannot be used.
         """

@@ -131,7 +131,7 @@ class Fetched:
     """The number of bytes of the answer."""
     losses: Losses = field(default_factory=Losses)
     columns: tuple[str, ...] = ()
-    """The columns of the answer. Only for a query for all columns."""
+    """The columns of the answer to a query for all columns; empty for other queries."""
     left_out: tuple[str, ...] = ()
     """The columns that the table has gained since the first window was fetched.
 

@@ -1,4 +1,4 @@
-"""Free space on the disk of the service's data. A regular probe shows a full disk before a write fails."""
+"""The free space on the disk with the service's data. Regular probes find a full disk before a write fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svcctl.errors import Unavailable, reason
 
 PROBE_BYTES = 1 << 20
 PROBE_SECONDS = 5.0
-"""The interval at which the disk is probed."""
+"""The interval, in seconds, at which the disk is probed."""
 _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 """The error numbers of file systems that cannot reserve space."""
 _NO_SPACE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -36,7 +36,7 @@ class Unwritable(Unavailable):
 
 
 def reserve(directory: Path) -> None:
-    """Reserve PROBE_BYTES in a temporary file, and release them. OSError if the disk has no room for them."""
+    """Reserve PROBE_BYTES in a temporary file, and release them. Raises OSError if the disk has no room for them."""
     with tempfile.TemporaryFile(dir=directory) as file:
         try:
             os.posix_fallocate(file.fileno(), 0, PROBE_BYTES)
@@ -62,7 +62,10 @@ class Disk:
         self.failure: Unwritable | None = None
 
     def look(self) -> None:
-        """Probe the disk if the last probe was PROBE_SECONDS ago; log when it becomes full or has room again."""
+        """Probe the disk, unless the last probe was less than PROBE_SECONDS ago.
+
+        Log when the disk becomes full, and when it has room again.
+        """
         if self._monotonic() < self._next:
             return
         before = self.failure

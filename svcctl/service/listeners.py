@@ -13,9 +13,10 @@ MAX_PORT = 65_535
 
 
 class UnixListener:
-    """A Unix socket on which the service listens. The process holds the service's lock, so an existing file is unused.
+    """A Unix socket on which the service listens.
 
-    UsageError when the first socket cannot be made.
+    The process holds the service's lock, so no other process uses a file that is already at the socket's path. Raises
+    UsageError when the socket cannot be made the first time.
     """
 
     def __init__(self, path: Path) -> None:
@@ -29,7 +30,7 @@ class UnixListener:
             ) from None
 
     def listen(self) -> None:
-        """Listen on a new `socket`, whose file replaces any other at the path. OSError if that fails."""
+        """Listen on a new `socket`. Its file replaces any other file at the path. Raises OSError if that fails."""
         self.socket = unix_sockets.listen(self.path)
         self._file = self.path.stat()
 
@@ -45,7 +46,7 @@ class UnixListener:
 
 
 def tcp_listener(listen: str) -> socket.socket:
-    """Listen on a TCP socket at HOST:PORT; port 0 means any free port. UsageError when that is not possible."""
+    """Listen on a TCP socket at HOST:PORT; port 0 means any free port. Raises UsageError if that is not possible."""
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdigit():
         raise UsageError(f"--listen '{listen}' is not of the form HOST:PORT")
@@ -60,6 +61,6 @@ def tcp_listener(listen: str) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> str:
-    """The address HOST:PORT of a TCP socket."""
+    """Return the address HOST:PORT of a TCP socket."""
     host, port, *_ = listener.getsockname()
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,9 +1,9 @@
 """The local service as a process: its files, starting it on demand, and stopping it.
 
 This module uses only the files and the socket of the process. The work of the process is in `server`, which is never
-imported here. The running service holds a lock on `service.lock` until it ends. So the kernel says whether it runs, and
-a crash leaves nothing that blocks the next start. The lock file also has the process ID, for people; in another PID
-namespace, or on another host, the same number is a different process.
+imported here. The running service holds a lock on `service.lock` until it ends. So the lock shows whether the service
+runs, and a crash leaves nothing that blocks the next start. The lock file also contains the process ID, for people to
+read. In another PID namespace, or on another host, the same number belongs to a different process.
 
 The service listens on its socket as soon as it has the lock, but answers only after its start. While it starts or
 stops, it touches the lock file every second, so that other processes do not take it for a service that hangs.
@@ -34,15 +34,18 @@ from svcctl.io.files import is_locked, lock, write
 from svcctl.profiles.settings import BUILT_IN, LOCAL_URL
 
 STOP_SECONDS = 30.0
-"""The maximum time for a service to stop."""
+"""The maximum number of seconds that a service may take to stop."""
 STOP_ANSWER_SECONDS = 2.0
-"""The maximum time for a service to accept a request to stop; after that it gets a signal."""
+"""The maximum number of seconds that a service may take to accept a request to stop. After that, it gets a signal."""
 SILENT_SECONDS = 5.0
-"""The maximum time for a running service to answer. If its socket's file was lost, it listens again before that."""
+"""The maximum number of seconds that a running service may take to answer.
+
+The time is long enough for a service that has lost the file of its socket to make the file again.
+"""
 STARTING_SECONDS = 2.0
-"""A command that waits for a service to start or stop says so after this time."""
+"""The number of seconds after which a command says that it waits for a service to start or stop."""
 TOUCH_SECONDS = 1.0
-"""The interval at which a service that is starting or stopping touches its lock file."""
+"""The interval, in seconds, at which a service that is starting or stopping touches its lock file."""
 _LOOK_SECONDS = 0.1
 
 PING_PATH, STOP_PATH = "/service/ping", "/service/stop"
@@ -57,7 +60,7 @@ _CREDENTIALS: Mapping[str, Callable[[], str]] = {
     "api_secret": lambda: os.urandom(32).hex(),
     "token": lambda: urlsafe_b64encode(os.urandom(32)).decode().rstrip("="),
 }
-"""The credentials of a built-in profile, each with the function that makes a new one."""
+"""The names of a built-in profile's credentials, each with the function that makes a new value."""
 
 
 class ServiceFiles(NamedTuple):
@@ -105,7 +108,10 @@ class ServiceFiles(NamedTuple):
         return sum(path.stat().st_size for path in self.directory.rglob("*") if path.is_file())
 
     def make(self) -> Path:
-        """Create the directory with access for the user only, and return it. UsageError if others have access."""
+        """Create the directory with access for the user only, and return it.
+
+        Raises UsageError if other users have access to an existing directory.
+        """
         with self.within():
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._require_private()
@@ -130,7 +136,7 @@ class ServiceFiles(NamedTuple):
 
     @contextmanager
     def within(self) -> Iterator[None]:
-        """Raise an OSError of the block as a UsageError that names the directory."""
+        """Turn an OSError in the block into a UsageError that names the directory."""
         try:
             yield
         except OSError as error:
@@ -141,20 +147,23 @@ class ServiceFiles(NamedTuple):
 
 
 def default_files(environment: Mapping[str, str]) -> ServiceFiles:
-    """The service's files in the directory SVCCTL_DATA, or by default in the user's data directory."""
+    """Return the service's files: in the directory SVCCTL_DATA, or by default in the user's data directory."""
     if directory := environment.get(DATA_ENVIRONMENT):
         return ServiceFiles(home.expanded_path(directory).absolute())
     return ServiceFiles(home.directory("data", DATA_ENVIRONMENT) / "service")
 
 
 def profile_fields(files: ServiceFiles, name: str) -> dict[str, Any]:
-    """The fields of a built-in profile. Credentials are functions, because reading them may create them."""
+    """Return the fields of a built-in profile. A credential is a function, because reading it may create it."""
     fields = {field: partial(_credential, files, name, field) for field in _CREDENTIALS}
     return {"base_url": LOCAL_URL, "socket": str(files.socket), "auth": "signature", **fields}
 
 
 def credentials(files: ServiceFiles, name: str) -> dict[str, str]:
-    """The credentials of a built-in profile. They are created on first use, in a file that only this user can read."""
+    """Return the credentials of a built-in profile.
+
+    They are created on first use, in a file that only this user can read.
+    """
     files.make()
     with files.within():
         try:
@@ -193,14 +202,17 @@ def _make_credentials(files: ServiceFiles) -> dict[str, dict[str, str]]:
 
 
 def place(files: ServiceFiles) -> str:
-    """The identifier of a directory's service. Only copies of the directory have the same identifier."""
+    """Return the identifier of the service in a directory. Only a copy of the directory has the same identifier."""
     import hashlib
 
     return hashlib.sha256(credentials(files, BUILT_IN[0])["api_key"].encode()).hexdigest()[:16]
 
 
 def running_process(files: ServiceFiles) -> int | None:
-    """The process ID of the running service, or 0 while it writes its ID; None if no service runs."""
+    """Return the process ID of the running service, or 0 if the service has not written its ID yet.
+
+    Return None if no service runs. Raises SvcctlError if the lock file is damaged.
+    """
     with files.within():
         try:
             return int(files.lock.read_text(encoding="ascii") or 0) if is_locked(files.lock) else None
@@ -212,9 +224,12 @@ def running_process(files: ServiceFiles) -> int | None:
 
 
 def hold_lock(files: ServiceFiles) -> int:
-    """Lock the lock file until this process ends, and write the process ID to it. Locked if a service holds it."""
+    """Lock the lock file until this process ends, and write the process ID to the file; return its descriptor.
+
+    Raises Locked if a service holds the lock.
+    """
     files.make()
-    # `running_process` takes the lock for an instant to test it: wait that long.
+    # `running_process` tests the lock by taking it for an instant, so wait that long.
     with files.within():
         busy = f"the local service is already running in {files.directory}"
         handle = lock(files.lock, busy, reason="service-running", patience=0.2)
@@ -224,7 +239,7 @@ def hold_lock(files: ServiceFiles) -> int:
 
 
 def holds_lock(files: ServiceFiles, handle: int) -> bool:
-    """Whether the lock file is still the one that `hold_lock` locked: it was neither deleted nor replaced."""
+    """Whether the lock file is still the file that `hold_lock` locked, neither deleted nor replaced."""
     try:
         return files.lock.stat().st_ino == os.fstat(handle).st_ino
     except OSError:
@@ -232,7 +247,10 @@ def holds_lock(files: ServiceFiles, handle: int) -> bool:
 
 
 def keep_serve_command(files: ServiceFiles, command: str | None) -> None:
-    """Save the command line of a service that listens on TCP. None removes it, so commands may start the service."""
+    """Save the command line of a service that listens on TCP.
+
+    None removes the saved command line, so that commands may start the service.
+    """
     with files.within():
         if command is None:
             files.serve_command.unlink(missing_ok=True)
@@ -241,26 +259,29 @@ def keep_serve_command(files: ServiceFiles, command: str | None) -> None:
 
 
 def serve_command(files: ServiceFiles) -> str | None:
-    """The saved command line of the service, or None. While one is saved, no command starts the service by itself."""
+    """Return the saved command line of the service, or None.
+
+    While a command line is saved, no command starts the service by itself.
+    """
     with files.within(), suppress(FileNotFoundError):
         return files.serve_command.read_text(encoding="utf-8", errors="replace")
     return None
 
 
 NOT_RUNNING = "service-not-running"
-"""The reason of errors about a service that does not run; their data is `last_start`."""
+"""The reason of an error about a service that does not run. The function `last_start` returns the error's data."""
 
 
 def last_start(files: ServiceFiles) -> dict[str, str | None]:
-    """The data of errors about a service that does not run: its last `command`, if that ran in the foreground."""
+    """Return the data of an error about a service that does not run: the saved `command`, or None."""
     return {"command": serve_command(files)}
 
 
 def require_background(files: ServiceFiles) -> None:
     """Raise Unavailable if the last service listened on TCP.
 
-    Such a service is started by a supervisor, which could not start it while one in the background runs. Call this only
-    when no service runs.
+    A supervisor starts such a service, and would fail while another service runs in the background. Call this function
+    only when no service runs.
     """
     if serve_command(files) is not None:
         raise Unavailable(
@@ -271,10 +292,10 @@ def require_background(files: ServiceFiles) -> None:
 
 
 def listens(files: ServiceFiles) -> bool:
-    """Whether a process listens on the service's socket. A service listens already while it starts."""
+    """Whether a process listens on the service's socket. A service that is still starting already listens."""
     try:
         unix_sockets.connect(files.socket, _LOOK_SECONDS).close()
-    except BlockingIOError:  # more connections wait already than the system keeps
+    except BlockingIOError:  # so many connections wait already that the system accepts no more
         return True
     except OSError:
         return False
@@ -284,8 +305,9 @@ def listens(files: ServiceFiles) -> bool:
 def await_answer(files: ServiceFiles, starting: Callable[[], object], silent_seconds: float = SILENT_SECONDS) -> bool:
     """Wait until the service answers; return False if no service runs.
 
-    For a service that is starting or stopping there is no limit; `starting` is called once, after STARTING_SECONDS.
-    Unavailable if any other service does not answer for `silent_seconds`.
+    A service that is starting or stopping may take any time. If it takes longer than STARTING_SECONDS, `starting` is
+    called once. Raises Unavailable if a service that is neither starting nor stopping does not answer for
+    `silent_seconds`.
     """
     began = time.monotonic()
     is_announced = False
@@ -309,7 +331,7 @@ def await_answer(files: ServiceFiles, starting: Callable[[], object], silent_sec
 
 
 def _seconds_untouched(files: ServiceFiles) -> float:
-    """The seconds since the service took its lock, or last touched the lock file while starting or stopping."""
+    """Return the seconds since the service took its lock, or last touched the lock file while starting or stopping."""
     try:
         return abs(time.time() - files.lock.stat().st_mtime)
     except OSError:
@@ -337,7 +359,10 @@ def _request(method: str, path: str, token: str | None = None) -> bytes:
 
 
 def _answer(files: ServiceFiles, request: bytes, go_on: Callable[[], bool]) -> int | None:
-    """Send a request to the service and return the HTTP status; None if `go_on` returns False before that."""
+    """Send a request to the service and return the HTTP status of the answer.
+
+    Return None if there is no answer, or if `go_on` returns False before the answer arrives.
+    """
     answer = b""
     try:
         with unix_sockets.connect(files.socket, _LOOK_SECONDS) as connection:
@@ -358,8 +383,9 @@ def ensure_running(
 ) -> bool:
     """Start the service unless it runs, and wait until it answers; return False if it was already running.
 
-    `notify` receives lines of progress, and `note` other lines. `unasked` means that the user did not ask for the
-    start. Unavailable if the service hangs, or if the start is `unasked` and the last service was run with --listen.
+    `notify` receives lines of progress, and `note` all other lines. `unasked` means that the user did not ask for the
+    start. Raises Unavailable if the service hangs. Also raises Unavailable if the start is `unasked` and the last
+    service was run with --listen.
     """
     if await_answer(files, lambda: note(WAITING)):
         return False
@@ -372,8 +398,8 @@ def ensure_running(
 def start(files: ServiceFiles, notify: Callable[[str], None], note: Callable[[str], None]) -> bool:
     """Start the service in the background and wait until it answers; return False if another process has started it.
 
-    `notify` receives its lines of progress (demo events, at the first start), and `note` its other lines. SvcctlError
-    if the service does not start.
+    `notify` receives the lines of progress (demo events, at the first start), and `note` all other lines. Raises
+    SvcctlError if the service does not start.
     """
     from svcctl.service.settings import absolute_locations
 
@@ -408,8 +434,8 @@ def start(files: ServiceFiles, notify: Callable[[str], None], note: Callable[[st
 class StarterPipe:
     """The pipe from a service to the process that starts it, with a JSON object on each line.
 
-    A line has a text as `progress` or `note`. The last line has `ready`, or an `error` with its `hint`, `reason` and
-    `data`. A service in the foreground has no handle, and writes nothing.
+    Each line has a member `progress` or `note` with a text. The last line has `ready`, or an `error` with its `hint`,
+    `reason` and `data`. In the foreground, `handle` is None, and nothing is written.
     """
 
     def __init__(self, handle: int | None) -> None:
@@ -420,7 +446,7 @@ class StarterPipe:
         return self._stream is not None
 
     def send(self, **members: Any) -> None:
-        """Write a line. It is lost if the process that started this one has ended."""
+        """Write a line. The line is lost if the process that started the service has ended."""
         if self._stream is not None:
             with suppress(OSError):
                 self._stream.write(f"{json.dumps(members)}\n")
@@ -436,7 +462,7 @@ class StarterPipe:
 
     @contextmanager
     def sending_errors(self) -> Iterator[None]:
-        """Write an error that the block raises as the last line, and raise it."""
+        """If the block raises an error, write the error as the last line, and raise it again."""
         try:
             yield
         except Exception as raised:
@@ -449,7 +475,10 @@ class StarterPipe:
 
 
 def _relay_lines(lines: Iterable[str], notify: Callable[[str], None], note: Callable[[str], None]) -> Mapping[str, Any]:
-    """Pass on the texts of a service that starts; return its last line, empty if the service ended without one."""
+    """Pass on the texts of a service that starts, and return the last line.
+
+    Return an empty mapping if the service ended without a last line.
+    """
     for line in lines:
         try:
             members = json.loads(line)
@@ -466,7 +495,10 @@ def _relay_lines(lines: Iterable[str], notify: Callable[[str], None], note: Call
 
 
 def reset(files: ServiceFiles) -> None:
-    """Delete the service's events and state. Credentials and the saved command line stay. Locked if it runs."""
+    """Delete the service's events and state; keep the credentials and the saved command line.
+
+    Raises Locked if the service runs.
+    """
     with os.fdopen(hold_lock(files), "rb"), files.within():
         files.reset.touch(mode=0o600)
         _remove(files, files.events)
@@ -474,7 +506,7 @@ def reset(files: ServiceFiles) -> None:
 
 
 def complete_reset(files: ServiceFiles) -> None:
-    """Delete the events if there was a reset since the last start: the reset may have been killed halfway."""
+    """Delete the events if there was a reset since the last start, because the reset may have been killed halfway."""
     if files.reset.exists():
         with files.within():
             _remove(files, files.events)
@@ -489,9 +521,9 @@ def _remove(files: ServiceFiles, stored: Path) -> None:
 def stop(files: ServiceFiles, silent_seconds: float = SILENT_SECONDS, stop_seconds: float = STOP_SECONDS) -> bool:
     """Stop the service and wait until it has stopped; return False if no service runs.
 
-    The service gets a request over its socket. If it does not accept the request, it gets SIGTERM, but only if the
-    socket proves its process ID; otherwise Unavailable. SvcctlError if the service does not stop in time. The service
-    is never killed.
+    The service first gets a request over its socket. If it does not accept the request, it gets SIGTERM, but only if
+    the socket proves its process ID. Raises Unavailable if the service can get neither, and SvcctlError if it does not
+    stop in time. The service is never killed.
     """
     if running_process(files) is None:
         return False
@@ -515,7 +547,10 @@ def stop(files: ServiceFiles, silent_seconds: float = SILENT_SECONDS, stop_secon
 
 
 def _request_stop(files: ServiceFiles, silent_seconds: float) -> bool:
-    """Request the service to stop; return whether it accepts. It gets more time if no signal can be sent instead."""
+    """Ask the service to stop, and return whether it accepts.
+
+    If no signal can be sent instead, the service has more time to answer.
+    """
     try:
         token = _read_credentials(files)[BUILT_IN[0]]["token"]
     except (OSError, SvcctlError):  # no request is possible without credentials
@@ -527,7 +562,10 @@ def _request_stop(files: ServiceFiles, silent_seconds: float) -> bool:
 
 
 def _send_signal(files: ServiceFiles) -> bool:
-    """Send SIGTERM if the process ID is proven; return whether it was sent. A suspended process continues first."""
+    """Send SIGTERM if the process ID is proven, and return whether the signal was sent.
+
+    SIGCONT is sent first, so that a suspended process continues.
+    """
     process = _proven_process(files)
     if process is None:
         return False
@@ -540,9 +578,10 @@ def _send_signal(files: ServiceFiles) -> bool:
 
 
 def _proven_process(files: ServiceFiles) -> int | None:
-    """The process ID in the lock file, if the kernel confirms that this process listens on the socket.
+    """Return the process ID in the lock file, if the kernel confirms that this process listens on the socket.
 
-    None if another process listens, as in another PID namespace, or none does, as on another host.
+    Return None if another process listens, for example if the service runs in another PID namespace. Also return None
+    if no process listens, for example if the service runs on another host.
     """
     with suppress(OSError), unix_sockets.connect(files.socket, _LOOK_SECONDS) as connection:
         if (process := unix_sockets.peer_process(connection)) == running_process(files):

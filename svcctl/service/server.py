@@ -74,15 +74,18 @@ from svcctl.service.state.store import Store
 from svcctl.words import mask_urls
 
 THREADS = 64
-"""The maximum number of threads, for queries that have their turn and for loads."""
+"""The maximum number of threads for loads and for the queries whose turn it is."""
 OTHER_DESCRIPTORS = 200
-"""The number of open files besides connections: of the state, events, jobs and loads."""
+"""The number of open files that the service needs in addition to its connections, for state, events, jobs and loads."""
 SIGNAL_SECONDS = 0.2
-"""The time after which a service that is opening its tables notices a signal."""
+"""The maximum number of seconds until a service that is opening its tables notices a signal."""
 TICK_SECONDS = 1.0
-"""The interval at which the Date of responses is updated and the Unix socket is checked."""
+"""The interval, in seconds, at which the header Date of responses is updated and the Unix socket is checked."""
 SETTLE_SECONDS, SHARED_SETTLE_SECONDS = 1.0, 0.4
-"""The time after which the service notices that another process has disabled a domain or stopped a job."""
+"""The seconds between two checks whether another process has disabled a domain or stopped a job.
+
+The second number is for a state that several services share.
+"""
 
 SERVICE_LIMITS = {
     "query_seconds": QUERY_TIME,
@@ -92,13 +95,13 @@ SERVICE_LIMITS = {
     "share": OPEN_QUERIES,
     "line_end": LINE_END,
 }
-"""The fields of Service that are settings, each with its setting."""
+"""The fields of `Service` whose values come from settings, each with its setting."""
 
 _log = logging.getLogger("svcctl.service")
 
 
 class _StartReport:
-    """Reports the progress of the start to the process that started the service, or in the foreground to the log."""
+    """Reports the progress of the start to the process that started the service, and to the log."""
 
     def __init__(self, pipe: process.StarterPipe) -> None:
         self._pipe = pipe
@@ -140,7 +143,7 @@ class _Server(uvicorn.Server):
         self._leaving = asyncio.Event()
 
     async def main_loop(self) -> None:
-        """Wait for a signal with a tick every second. The loop of uvicorn would wake up ten times a second."""
+        """Run a tick every second until a signal arrives. The loop of uvicorn would wake up ten times a second."""
         while not await self.on_tick(0):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._leaving.wait(), TICK_SECONDS)
@@ -189,10 +192,10 @@ def serve(
     create: bool = False,
     pipe: process.StarterPipe,
 ) -> None:
-    """Run the service until SIGTERM or SIGINT. Locked when a service already runs with these files.
+    """Run the service until SIGTERM or SIGINT. Raises Locked when a service already runs with these files.
 
     The service always listens on its Unix socket, for the commands of this machine. With `listen`, it also listens on
-    HOST:PORT, and its command line `command` is saved for the hint of commands that find no service.
+    HOST:PORT. Its command line `command` is then saved, so that commands that find no service can show it in a hint.
     """
     _prepare_process()
     settings = {setting: setting.read(os.environ) for setting in SERVICE_SETTINGS}
@@ -291,7 +294,8 @@ def _tables(
 ) -> Iterator[tuple[DuckDBEngine, EventsRecord]]:
     """Open the tables of the service's own file, add the demo events up to now, and check the record of the file.
 
-    A thread does this, because a signal during a call of DuckDB raises an error of DuckDB, or nothing.
+    This runs in a thread of its own. In the main thread, a signal during a call of DuckDB would raise an error of
+    DuckDB, or would have no effect.
     """
     gone = threading.Event()
 
@@ -303,7 +307,7 @@ def _tables(
 
     def make() -> tuple[DuckDBEngine, EventsRecord]:
         if history and not files.events.exists():
-            # DuckDB keeps 50 MB of the events of a month in memory, until it is closed.
+            # After a month of events is added, DuckDB keeps 50 MB in memory until it is closed. So it is opened twice.
             with DuckDBEngine(files.events) as first:
                 extend(first)
         with ExitStack() as closing:
@@ -316,7 +320,8 @@ def _tables(
     with ThreadPoolExecutor(1, initializer=without_signals) as thread:
         tables = thread.submit(make)
         try:
-            # The system may deliver a signal to a thread of a library. Then only a running thread notices it.
+            # The system may deliver a signal to a thread of a library. Python then notices the signal only when its
+            # main thread runs.
             while not tables.done():
                 wait([tables], SIGNAL_SECONDS)
         except (KeyboardInterrupt, Terminated):
@@ -330,7 +335,7 @@ def _tables(
 def _check_record(
     files: process.ServiceFiles, store: Store, note: Callable[[str], None], own: DuckDBEngine
 ) -> EventsRecord:
-    """Compare the service's own file of events with its record in the state, and report a loss; return the record."""
+    """Compare the service's own file of events with its record in the state, report lost events, and return the record."""
     record = EventsRecord(store, process.place(files), own)
     try:
         loss = record.check(adopts=files.reset.exists())
@@ -345,7 +350,7 @@ def _check_record(
 
 
 def _record(record: EventsRecord) -> None:
-    """Record the ends of the tables at the end of the service, if the state can be written."""
+    """Record the ends of the tables when the service stops, if the state can be written."""
     with suppress(StateUnavailable):
         record.record()
 
@@ -364,11 +369,12 @@ def _config(app: AccessLog, limits: Limits) -> uvicorn.Config:
 
 def _answer(server: _Server, sockets: list[socket.socket]) -> None:
     """Answer requests until a signal arrives."""
-    # uvicorn stops at a signal and then raises it again for the earlier handler, which must not end the process.
+    # When uvicorn has stopped at a signal, it sends the signal to this process again, for the handlers that are set
+    # here. These handlers must not end the process.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
-    # The objects that exist now are needed until the end. A search for garbage in them, and in all later objects at
-    # every hundredth query, delayed the running queries by the time of five queries.
+    # The objects that exist now are needed until the end, so no search for garbage visits them. Such a search in all
+    # objects, at every hundredth query, delayed the running queries by as long as five queries take.
     gc.freeze()
     gc.set_threshold(700, 10, 100)
     try:
@@ -381,9 +387,10 @@ def _answer(server: _Server, sockets: list[socket.socket]) -> None:
 def _shared_engine(
     store: Store, uri: str | None, engine_name: str, note: Callable[[str], None], *, create: bool
 ) -> Iterator[Engine | None]:
-    """Open the engine of the tables in the shared folder, which must belong to the state; None without a folder.
+    """Open the engine for the tables in the shared folder, or yield None if the service has no shared folder.
 
-    `engine_name` is `duckdb`, or the URI of Spark. With `create`, the folder is created if the state has none.
+    The folder must belong to the state. `engine_name` is `duckdb`, or the URI of Spark. With `create`, the folder is
+    created if the state has no folder yet.
     """
     with ExitStack() as closing:
         if uri is None and (create or engine_name != EMBEDDED):
@@ -410,7 +417,10 @@ def _shared_engine(
 
 
 def _descriptors_for(connections: int) -> int:
-    """Raise the process's limit of open files for this many connections; return how many the system allows."""
+    """Raise the process's limit of open files for this many connections.
+
+    Return the number of connections for which the system allows enough open files.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = sys.maxsize if hard == resource.RLIM_INFINITY else hard
     granted = min(connections + OTHER_DESCRIPTORS, most)
@@ -442,10 +452,10 @@ def _touch(lock: int, serving: threading.Event, stopping: threading.Event) -> No
 
 
 def settle_repeatedly(service: Service, jobs: Jobs, pause: float, stopping: threading.Event) -> None:
-    """Apply the changes that other processes make to the state, such as `service accounts`, every `pause` seconds.
+    """Every `pause` seconds, apply the changes that other processes, such as `service accounts`, made to the state.
 
-    The loop also probes the disk, renews the leases of jobs, and stores the ends of tables and the uses of keys. It
-    ends when `stopping` is set.
+    The loop also probes the disk and renews the leases of jobs. It stores the ends of tables, and when keys were used.
+    The loop ends when `stopping` is set.
     """
     is_away = False
     while True:

@@ -1,7 +1,7 @@
-"""The settings of the local service, which its process reads from the environment at its start.
+"""The settings of the local service. Its process reads them from the environment when it starts.
 
-This module imports no package that only the service needs, because clients import it too: help lists the settings, and
-`process` passes them on.
+This module imports no package that only the service needs, because clients import the module too: help lists the
+settings, and `process` passes them to the service.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _ORIGIN = r"(?i)https?://[^\s/?#@*]+"
 
 
 def _origins(text: str) -> tuple[str, ...]:
-    """Parse a list of origins into lower case, as browsers send them. ValueError for an invalid origin."""
+    """Parse a list of origins, and return them in lower case, because browsers send origins in lower case.
+
+    Raises ValueError for an invalid origin.
+    """
     origins = re.split(r"[\s,]+", text.strip(" ,\t\n"))
     for origin in filter(None, origins):
         if not re.fullmatch(_ORIGIN, origin):
@@ -99,24 +102,27 @@ SERVICE_SETTINGS = (
 EMBEDDED = "duckdb"
 """The value of ENGINE for the embedded engine, which is DuckDB."""
 PLACES = {"folder": TABLES, "state": STATE, "engine": ENGINE}
-"""The settings for the storage and engines that a service uses outside its own directory."""
+"""The settings that name the shared folder, the state and the engine that a service uses outside its own directory."""
 
 
 def absolute_locations(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables of settings that are paths, made absolute for a process with another working directory."""
+    """Return the environment variables whose values are paths or URLs, with their values.
+
+    Each path is made absolute, so that a process with another working directory can use it.
+    """
     locations = [setting for setting in SERVICE_SETTINGS if setting.parse is absolute]
     return {setting.name: location for setting in locations if (location := setting.read(environment))}
 
 
 def places(environment: Mapping[str, str], **options: str | None) -> dict[str, str]:
-    """The folder, state and engine that a service uses outside its own directory, without secrets.
+    """Return the folder, state and engine that a service uses outside its own directory, without secrets.
 
-    `options` are those of the command line, which take precedence over the environment.
+    `options` come from the command line, and take precedence over the environment.
     """
     named = {name: options.get(name) or setting.read(environment) for name, setting in PLACES.items()}
     return {name: _public_location(text) for name, text in named.items() if text and text != EMBEDDED}
 
 
 def _public_location(text: str) -> str:
-    """A location for messages: a URL without its parameters, its user and its password, or an absolute path."""
+    """Return a location for messages: an absolute path, or a URL without its parameters, user and password."""
     return re.split("[;?]", mask_urls(text))[0] if "://" in text else absolute(text)

@@ -19,12 +19,12 @@ from svcctl.service.settings import ACCESS_EVENTS, ACCESS_TIME
 
 HEALTH = "/service/health"
 UNLOGGED = {HEALTH, PING_PATH}
-"""Paths that are not logged: load balancers ask for the health every few seconds, and commands ping the service."""
+"""Paths that are not logged, because load balancers request the health every few seconds, and every command may ping."""
 
 TABLE = "service.access"
 TRIMMED_EVERY = timedelta(hours=1)
 MAX_CHARS = {"method": 20, "uri": 500, "userAgent": 200}
-"""The most characters of the texts that a client chooses. Longer texts are cut."""
+"""The maximum number of characters of each text that a client chooses. A longer text is cut."""
 COLUMNS = (
     Column("eventdate", Type.TIMESTAMP),
     Column("method", Type.STR),
@@ -44,8 +44,9 @@ class AccessLog:
     """Stores an event in the table `service.access` for each request.
 
     A request is noted when its response has ended, and stored by the next `flush`. The last few requests are lost if
-    the process is killed. `timeTaken` is in milliseconds. Clients cannot fill the disk: the table keeps the last `most`
-    events, and none older than `age` seconds. It is trimmed when it has a tenth more events, and once an hour.
+    the process is killed. `timeTaken` is in milliseconds. Clients cannot fill the disk: the table keeps only the last
+    `most` events, and no event older than `age` seconds. The table is trimmed once an hour, and when it has a tenth
+    more events than `most`.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class AccessLog:
                 self._waiting.append(row)
 
     def quiet_for(self) -> float:
-        """Seconds since the last request ended; 0 while a request is open."""
+        """Return the number of seconds since the last request ended; 0 while a request is open."""
         return 0.0 if self._open else time.monotonic() - self._last
 
     def flush(self) -> None:

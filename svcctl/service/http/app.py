@@ -1,6 +1,6 @@
 """The service's routes, and the answers to their errors.
 
-A route is a function of a request. Those without `async` run in a thread, because they wait for the disk.
+A route is a function that takes a request. Routes without `async` run in a thread, because they wait for the disk.
 Authentication puts `account` and `body` into the request's state before a route is called.
 """
 
@@ -53,11 +53,11 @@ from svcctl.service.state.database import StateUnavailable
 from svcctl.service.verification.verify import Checks, check
 
 LEFT = 499
-"""The status in the access log for a client that left; HTTP defines none."""
+"""The status in the access log when the client left before its answer. HTTP defines no status for this case."""
 
 
 def routes(*, stops: bool) -> list[Route]:
-    """The routes of the service; `stops` adds the route that stops the service."""
+    """Return the routes of the service. With `stops`, they include the route that stops the service."""
     return [
         signed("POST", "/search/query", _query),
         signed("GET", "/search/jobs", _list_jobs),
@@ -80,7 +80,7 @@ def routes(*, stops: bool) -> list[Route]:
 def build(
     service: Service, jobs: Jobs | None = None, origins: Sequence[str] = (), checks: Checks | None = None
 ) -> ASGIApp:
-    """Build the ASGI application. Web pages of `origins` may use it."""
+    """Build the ASGI application. Web pages from `origins` may use the application."""
     app = Starlette(
         routes=routes(stops=service.stop is not None),
         exception_handlers={404: _no_route, 405: _no_route, SvcctlError: _refused, Exception: _refused},
@@ -94,14 +94,16 @@ def build(
 
 
 def delivering(service: Service) -> Deliver:
-    """The delivery of a job by this service, to the hosts that it allows."""
+    """Return the function that delivers a job of this service. It connects only to hosts that the service allows."""
     connect = partial(kinds.destination, allowed=service.allowed)
     return partial(delivery.deliver, service.engines, service.now, lag=service.lag_seconds, connect=connect)
 
 
 def settle(service: Service, jobs: Jobs) -> None:
-    """End the jobs and answers of domains that can no longer be accessed, and resume the jobs of other domains. End the
-    answers of API keys that were deleted or have expired."""
+    """End the jobs and answers of domains that can no longer be accessed, and resume the jobs of all other domains.
+
+    Also end the answers to requests whose API key was deleted or has expired.
+    """
     ended = {
         key: CredentialsError("the API key of this request is not valid any more", code=CREDENTIALS)
         for key in service.turns.api_keys()
@@ -148,7 +150,10 @@ async def _query(request: Request) -> Response:
 
 
 def _planned(service: Service, temporary: Engines | None, asked: AskedQuery) -> tuple[Steps, Step | None]:
-    """The steps of a query, and the first step if it is due. `temporary` has the query's temporary table, if any."""
+    """Return the steps of a query, and the first step, or None if that step is not due yet.
+
+    `temporary` has the query's temporary table, if the query reads a temporary table.
+    """
     steps = Steps(
         temporary or service.engines,
         asked,
@@ -161,7 +166,10 @@ def _planned(service: Service, temporary: Engines | None, asked: AskedQuery) -> 
 
 
 async def _end_when_left(request: Request, query: OpenQuery) -> None:
-    """End a query whose client leaves before the answer begins. Later the response itself notices."""
+    """End a query if its client leaves before the answer begins.
+
+    After that, the response itself notices that the client has left.
+    """
     await left(request)
     query.end(ServiceError("the client left before its answer began", code=LEFT))
 
@@ -217,7 +225,7 @@ def _jobs(request: Request) -> Jobs:
 
 
 def _status(request: Request) -> Response:
-    """Describe the service, with the reasons if its state or its tables cannot be reached."""
+    """Describe the service. If its state or its tables cannot be reached, `problems` has the reasons."""
     service: Service = request.app.state.service
     problems, tables, expiring = [], [], []
     try:
@@ -265,7 +273,7 @@ def _confirm_loss(request: Request) -> Response:
 
 
 async def _stop(request: Request) -> Response:
-    """Stop the service. Only its owner can use its Unix socket, so a request over another connection is refused."""
+    """Stop the service. The request must use the Unix socket, to which only the owner of the service can connect."""
     service: Service = request.app.state.service
     account: Account = request.state.account
     if request.client is not None or not account.operates:

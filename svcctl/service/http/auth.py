@@ -1,9 +1,11 @@
 """The interface's three authorization methods, verified without sharing code with the client that signs.
 
-- `x-svc-apikey`, `x-svc-timestamp` (milliseconds) and `x-svc-sign`: HMAC-SHA256 with the API secret over key, body and
-  timestamp, in lower-case hexadecimal, at most CLOCK_WINDOW_MS away from this clock.
-- `Authorization: Bearer <token>`, or the token alone: the account's token.
-- `Authorization: jwt <token>`: a JWT signed HS256 with the API secret, its `iss` the API key, its `exp` in the future.
+- `x-svc-apikey`, `x-svc-timestamp` and `x-svc-sign`. The signature is the HMAC-SHA256 of key, body and timestamp with
+  the API secret, in lower-case hexadecimal. The timestamp is in epoch milliseconds, and differs by at most
+  CLOCK_WINDOW_MS from the service's clock.
+- `Authorization: Bearer <token>`, or the token alone. This is the account's token.
+- `Authorization: jwt <token>`. The JWT is signed with the API secret (HS256). Its `iss` is the API key, and its `exp`
+  is in the future.
 
 An expired key, and a token of an expired key, get the same answer as an unknown key or token.
 
@@ -52,7 +54,9 @@ def claimed(headers: Mapping[str, str], store: Store, clock: Callable[[], float]
 
     The body is read only if the headers name an account, so a stranger's body takes no memory. An unknown key is
     refused earlier than a wrong signature. This reveals nothing useful: keys are too long to guess, and are not secret.
-    CredentialsError says what was refused, never what was expected; its subclass KeyExpired is for an expired key.
+
+    Raises CredentialsError, and for an expired key its subclass KeyExpired. The message says what was refused, never
+    what was expected.
     """
     scheme, blank, token = headers.get("authorization", "").strip().partition(" ")
     match scheme.lower(), blank:
@@ -94,7 +98,10 @@ def _refused(message: str) -> CredentialsError:
 
 
 def _valid(account: Account | None, clock: Callable[[], float], refusal: str) -> Account:
-    """The account that a key or a token belongs to. CredentialsError if there is none, KeyExpired if it has expired."""
+    """Return the account that belongs to a key or a token.
+
+    Raises CredentialsError if there is no such account, and KeyExpired if its key has expired.
+    """
     if account is None:
         raise _refused(refusal)
     if account.has_expired(clock()):
@@ -107,9 +114,9 @@ def _by_token(token: str, store: Store, clock: Callable[[], float]) -> Account:
 
 
 def expiring_token(store: Store, key: str, expires: int) -> str:
-    """Make a JWT for the account of an API key, signed with its secret; `expires` is in epoch seconds.
+    """Make a JWT for the account of an API key, signed with the account's secret; `expires` is in epoch seconds.
 
-    NotFound for an unknown key; UsageError when the key expires before the token.
+    Raises NotFound for an unknown key, and UsageError if the key expires before the token.
     """
     import jwt
 
@@ -133,15 +140,15 @@ def _by_jwt(token: str, store: Store, clock: Callable[[], float]) -> Account:
         if account is not None:
             jwt.decode(token, account.api_secret, algorithms=[_ALGORITHM], options={"require": ["iss", "exp"]})
     except (jwt.InvalidTokenError, ValueError, OverflowError, RecursionError):
-        account = None  # anybody can send a token, so its JSON may have any depth, any number, or half a character
+        account = None  # anybody can send a token, so its JSON may be too deep, have huge numbers or invalid text
     return _valid(account, clock, _NO_TOKEN)
 
 
 class Authentication:
     """Middleware of a route: lets only signed requests pass, and sets `request.state.account` and `request.state.body`.
 
-    It wraps single routes, so a path without a route is a 404 for everybody. The body is read here, once, because the
-    signature covers its bytes.
+    It wraps single routes, so everybody gets a 404 for a path without a route. The body is read here, and only here,
+    because the signature covers its bytes.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -162,10 +169,10 @@ class Authentication:
 
 
 class OnOwnSocket(Authentication):
-    """Authentication that also lets unsigned requests pass on the Unix socket, while the state is unavailable.
+    """Authentication that lets unsigned requests on the Unix socket pass while the state is unavailable.
 
-    The state has the accounts, so no signature can be checked then. Only the user that runs the service can connect to
-    that socket. `request.state.account` is None for such a request.
+    The accounts are in the state, so no signature can be checked without it. Only the user that runs the service can
+    connect to the Unix socket. For an unsigned request, `request.state.account` is None.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -179,7 +186,7 @@ class OnOwnSocket(Authentication):
 
 
 def _admitted(signer: Callable[[bytes], Account], body: bytes, store: Store) -> Account:
-    """The account that signed a body. Raises an error if its domain cannot be accessed."""
+    """Return the account that signed a body. Raises an error if the account's domain cannot be accessed."""
     account = signer(body)
     if account.domain_id is not None:
         domains.require_access(store, account.domain_id)

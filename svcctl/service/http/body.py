@@ -1,8 +1,8 @@
 """The body of a request: limit its size, and read and check the JSON object in it.
 
-The size has a limit because a body is read before its signature, which covers the bytes, is checked. The whole object
-is checked before any route reads a member, so that all values can be stored, compared, printed and passed to any
-library. Text is valid Unicode without U+0000, numbers are finite and fit 64 bits, a name occurs once in its object, and
+The size has a limit because a body must be read before its signature can be checked. The whole object is checked before
+any route reads a member, so that all values can be stored, compared, printed and passed to any library. After the
+check, text is valid Unicode without U+0000, numbers are finite and fit 64 bits, a name occurs once in its object, and
 nothing is nested deeper than MAX_DEPTH. A refusal names the member. A member that is null counts as omitted.
 """
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from svcctl.service.http.context import Service
 
 MAX_BODY_BYTES = 2**20
-"""The most bytes of a request's body, which is a query and a few fields. A larger body is refused with 413."""
+"""The maximum number of bytes in a request's body. A larger body is refused with 413."""
 
 SMALL_BODY_BYTES = 2**16
-"""The most bytes of a body that is read at once. A larger body waits for one of the service's `large_bodies`."""
+"""The maximum number of bytes in a body that is read at once. A larger body waits for the semaphore `large_bodies`."""
 MAX_DEPTH = 16
 MOST_INTEGER = 2**63
 MAX_SHOWN = 100
-"""The most characters of a value in a refusal, so that an answer is never as large as its request."""
+"""The maximum number of characters of a value in a refusal. So a refusal is small even if the request is large."""
 
 _JSON_MEDIA = re.compile(r"(?:application|text)/json|[^/\s]+/[^/\s]+\+json")
 """The media types of JSON in the header Content-Type."""
@@ -45,7 +45,7 @@ _TOO_DEEP = f"the body is nested deeper than {MAX_DEPTH} levels"
 async def read(request: Request, service: Service) -> bytes:
     """Read the body of a request. Its signature is not checked yet, so only a few large bodies are read at a time.
 
-    ServiceError if it is too large, its headers exclude JSON, or the client leaves.
+    Raises ServiceError if the body is too large, if the headers say that it is not JSON, or if the client leaves.
     """
     body = bytearray()
     async with AsyncExitStack() as holding:
@@ -91,7 +91,7 @@ def _check_kind(headers: Headers) -> None:
 def json_object(body: bytes) -> dict[str, Any]:
     """Return the JSON object in the body of a request, without members that are null.
 
-    ServiceError when the body contains anything else, or when a member is not valid.
+    Raises ServiceError if the body contains anything else, or if a member is not valid.
     """
     try:
         fields = json.loads(body, parse_constant=_no_constant, parse_int=_integer, object_pairs_hook=_members)
@@ -119,7 +119,7 @@ def note_unknown(request: str, fields: Mapping[str, Any], members: Collection[st
 
 
 def value_text(value: Any) -> str:
-    """The text of a value in a refusal, cut after MAX_SHOWN characters."""
+    """Return the text of a value for a refusal, cut after MAX_SHOWN characters."""
     written = json_text(value)
     return written if len(written) <= MAX_SHOWN else f"{written[:MAX_SHOWN]}…"
 

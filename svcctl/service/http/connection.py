@@ -1,9 +1,9 @@
 """One connection of a client to the service, with limits for requests that are not authenticated yet.
 
-uvicorn's protocol has no limits of size and time, so anybody who can connect could fill its memory and use up its
-descriptors. A request that exceeds a limit is answered by an error envelope, and the connection is closed. A connection
-without a request is closed without an answer. A body that is too large is refused where it is read. Requests that
-arrive before the previous one is answered wait as bytes.
+uvicorn's protocol has no limits of size and time, so anybody who can connect could fill the service's memory and use up
+its descriptors. A request that exceeds a limit is answered by an error envelope, and the connection is closed. A
+connection without a request is closed without an answer. The module `body` refuses a body that is too large. A request
+that arrives before the previous request is answered waits as unparsed bytes.
 
 The connection stays HTTP/1.1: an `Upgrade` is ignored, as HTTP allows. Clients of HTTP/1.0 get answers without chunks.
 """
@@ -33,15 +33,15 @@ from svcctl.service.settings import CONNECTIONS
 from svcctl.words import size_text
 
 MAX_HEAD_BYTES = 64 * 1024
-"""The most bytes of the path, the headers and the trailers of a request together."""
+"""The maximum number of bytes in the path, the headers and the trailers of a request together."""
 MAX_HEADERS = 100
-"""The most headers and trailers of a request together."""
+"""The maximum number of headers and trailers of a request together."""
 PIECE_BYTES = 2048
-"""The most bytes that are parsed before the service checks whether a request is waiting for its answer."""
+"""The maximum number of bytes that are parsed before the service checks whether a request is waiting for its answer."""
 CLOSING_SECONDS = 2.0
-"""The seconds that a refused client has to read the refusal, and may go on sending."""
+"""The number of seconds for which a refused client may read the refusal and go on sending."""
 MAX_IGNORED_BYTES = 2**20
-"""The most bytes that a refused client may send before its connection is closed at once."""
+"""The maximum number of bytes that a refused client may send. After more bytes, its connection is closed at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,14 @@ class Limits:
     """The limits of connections that a service may set."""
 
     connections: int = CONNECTIONS.default_value
-    """The most open connections. If one more opens, the connection that has waited longest for a request is closed."""
+    """The maximum number of open connections.
+
+    If another client connects, the connection that has waited longest for a request is closed.
+    """
     idle_seconds: float = 60.0
-    """The seconds that a connection may be without a request."""
+    """The number of seconds that a connection may stay open without a request."""
     request_seconds: float = 30.0
-    """The seconds that a request may take to arrive, from the first byte of its head to the last byte of its body."""
+    """The number of seconds from the first byte of a request's head until the last byte of its body must arrive."""
 
 
 class ServerConnection(HttpToolsProtocol):
@@ -75,16 +78,16 @@ class ServerConnection(HttpToolsProtocol):
         """Bytes that have arrived and are not parsed yet."""
         self._arriving = False
         self._current: RequestResponseCycle | None = None
-        """The request whose head has been read, but not its end."""
+        """The request that is arriving: its head has been read, but not its end. None if there is no such request."""
         self._in_fields = False
-        """Whether the parser may be in a head or in trailers. There it buffers a field of any length."""
+        """Whether the parser may be in a head or in trailers. In both, it buffers a field of any length."""
         self._head_bytes = self._held_bytes = self._headers = 0
         self._upgrades = False
-        """Whether the request asks for another protocol. The parser then leaves the body to that protocol."""
+        """Whether the request asks for another protocol. In that case, the parser stops after the head."""
         self._answers_due = 0
         """The number of requests that were passed to the application and are not answered yet."""
         self._refusal: EarlyRefusal | None = None
-        """The last answer of this connection; nothing is parsed after it."""
+        """The refusal that ends this connection, or None. No more requests are parsed after a refusal."""
         self._refused = False
         self._ignored_bytes = 0
 
@@ -145,10 +148,10 @@ class ServerConnection(HttpToolsProtocol):
         self._current = self.cycle
         self._answers_due += 1
         if version != "1.1":
-            unchunked.cycle = self.cycle  # its task has not begun
+            unchunked.cycle = self.cycle  # the task of the cycle has not begun yet
 
     def on_chunk_header(self) -> None:
-        self._in_fields = True  # this may be the last chunk, which trailers follow
+        self._in_fields = True  # this may be the last chunk, and trailers may follow
 
     def on_body(self, body: bytes) -> None:
         self._in_fields = False
@@ -179,10 +182,10 @@ class ServerConnection(HttpToolsProtocol):
     # Parsing
 
     def _parse_unread(self) -> None:
-        """Parse the bytes that have arrived, but no request before the previous one is answered.
+        """Parse the bytes that have arrived, but parse no request before the previous request is answered.
 
-        The bytes are parsed in small pieces, because a piece may hold several requests, each of which takes far more
-        memory than its bytes.
+        The bytes are parsed in small pieces, because a piece may hold several requests, and a parsed request takes far
+        more memory than its bytes.
         """
         while self._unread and self._waits and self._refusal is None and not self.transport.is_closing():
             piece = bytes(self._unread[:PIECE_BYTES])
@@ -202,10 +205,10 @@ class ServerConnection(HttpToolsProtocol):
             self.flow.pause_reading()
 
     def _parse(self, data: bytes) -> None:
-        """Feed the parser. HttpParserError if the bytes are not an HTTP request.
+        """Feed the parser. Raises HttpParserError if the bytes are not an HTTP request.
 
-        The parser stops after the head of a request with an `Upgrade`. Another parser then gets the same head without
-        that header, and the bytes that follow.
+        The parser stops after the head of a request with the header `Upgrade`. A new parser then gets the same head
+        without that header, followed by the rest of the bytes.
         """
         rest = memoryview(data)
         while True:
@@ -235,7 +238,7 @@ class ServerConnection(HttpToolsProtocol):
         return EarlyRefusal(431, f"{fields} larger than {size_text(MAX_HEAD_BYTES)}")
 
     def _give_up(self, status: int, message: str) -> NoReturn:
-        """Refuse a request in a callback of the parser, by an exception that ends the parsing."""
+        """Refuse a request in a callback of the parser, and raise an exception that ends the parsing."""
         self._refuse(EarlyRefusal(status, message))
         raise ValueError(message)  # ends the parsing with an HttpParserError
 
@@ -243,7 +246,7 @@ class ServerConnection(HttpToolsProtocol):
 
     @property
     def _waits(self) -> bool:
-        """Whether the service waits for bytes of the client, and the client waits for no answer."""
+        """Whether the client must send the next bytes; False while the client waits for an answer."""
         return self._arriving or self.cycle is None or self.cycle.response_complete
 
     def _make_room(self) -> None:
@@ -258,7 +261,7 @@ class ServerConnection(HttpToolsProtocol):
             self.transport.close()
 
     def _idle(self) -> None:
-        # The loop's clock counts in milliseconds, and several connections may become idle within one.
+        # The loop's clock counts in milliseconds, and several connections may become idle within one millisecond.
         self._waiting_since = time.monotonic()
         self._start_timer(self.limits.idle_seconds, self.transport.close)
 
@@ -277,9 +280,9 @@ class ServerConnection(HttpToolsProtocol):
     # Refusals
 
     def _refuse(self, refusal: EarlyRefusal) -> None:
-        """Refuse the request that is arriving, and end the connection, after the answers to earlier requests.
+        """Refuse the request that is arriving, and end the connection.
 
-        The application has not received all of the request.
+        The answers to earlier requests are sent first. The application has not received all of the refused request.
         """
         if self._refusal is not None or self.transport.is_closing():
             return
@@ -287,7 +290,7 @@ class ServerConnection(HttpToolsProtocol):
         self._refusal = refusal
         self._unread.clear()
         if (current := self._current) is not None:
-            if current.response_complete:  # it was refused before its body was read
+            if current.response_complete:  # the application answered the request before reading its body
                 self.transport.close()
                 return
             if current.response_started:
@@ -322,7 +325,7 @@ class EarlyRefusal:
     message: str
 
     def answer(self, path: str) -> bytes:
-        """The head and the body of the answer to a request for `path`."""
+        """Return the head and the body of the answer to a request for `path`."""
         cid = secrets.token_hex(6)
         body = encoded(error_content(path, cid, time.time(), ServiceError(self.message, code=self.status)))
         lines = [
@@ -336,13 +339,16 @@ class EarlyRefusal:
 
 
 def _not_http(error: httptools.HttpParserError) -> EarlyRefusal:
-    """The refusal of a request that the parser cannot read, with the parser's reason."""
+    """Make the refusal of a request that the parser cannot read, with the parser's reason."""
     reason = "" if isinstance(error, httptools.HttpParserCallbackError) else f": {error}"
     return EarlyRefusal(400, f"the request is not HTTP/1.1{reason}")
 
 
 def _fault(headers: Sequence[tuple[bytes, bytes]], version: str) -> str | None:
-    """The fault in a request's headers because of which a proxy could see another end or another host; None without."""
+    """Return the fault in a request's headers, or None.
+
+    With such a fault, a proxy and the service could disagree about the end of the request or about its host.
+    """
     codings, lengths, hosts = (
         [value for name, value in headers if name == header]
         for header in (b"transfer-encoding", b"content-length", b"host")
@@ -363,9 +369,10 @@ def _fault(headers: Sequence[tuple[bytes, bytes]], version: str) -> str | None:
 
 
 class Unchunked:
-    """The application for clients that cannot read chunks. There, an answer without a length ends with its connection.
+    """The application for clients that cannot read chunks. They take a closed connection for the end of the answer.
 
-    An answer that fails after its head ends in a reset, since a normal close would look like its end.
+    If an answer fails after its head was sent, the connection is reset, since a normal close would look like the end of
+    the answer.
     """
 
     cycle: RequestResponseCycle
@@ -395,7 +402,7 @@ class Unchunked:
 
 
 def _reset(transport: asyncio.Transport) -> None:
-    """Close a connection with a reset, so that its client notices. A Unix socket has no reset and is just closed."""
+    """Close a connection with a reset, so that its client notices. Unix sockets have no reset, and are only closed."""
     at_once = struct.pack("ii", 1, 0)
     transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
     transport.abort()

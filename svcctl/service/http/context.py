@@ -39,7 +39,7 @@ METHODS = frozenset(("GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD"))
 class Counts:
     """The counts since the start: answers by method and HTTP status, bytes of their bodies, and late events.
 
-    Late events came too late for their group. Only the event loop uses this class.
+    An event is late if it came too late for its group. Only the event loop uses this class.
     """
 
     answers: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -60,17 +60,17 @@ class Service:
     executor: Executor
     clock: Callable[[], float] = time.time
     query_seconds: float = QUERY_TIME.default_value
-    """The most seconds that a query may wait for the engine in total, or a continuous query for its next rows. The time
+    """The maximum number of seconds that the engine may work on a query, or on one step of a continuous query. The time
     that the client takes to read does not count."""
     padding_seconds: float = PADDING_TIME.default_value
-    """The seconds that a client waits for the next byte before keep-alive padding is sent."""
+    """The number of seconds without a byte after which keep-alive padding is sent to the client."""
     lag_seconds: float = LAG_TIME.default_value
-    """The seconds that a period of a continuous query waits after its end for late events."""
+    """The number of seconds that a continuous query waits for late events after the end of a period."""
     load_limits: LoadLimits = field(default_factory=LoadLimits)
     places: int = QUERY_PLACES.default_value
     share: int = OPEN_QUERIES.default_value
     slice_seconds: float = LONG_PIECE_SECONDS
-    """The options of `QueryTurns`, which describes them."""
+    """`places`, `share` and `slice_seconds` are options of `QueryTurns`, and described there."""
     line_end: str = LINE_END.default_value
     """The line ending of line formats: lf or crlf."""
     allowed: AllowedHosts = EVERYTHING
@@ -82,7 +82,7 @@ class Service:
     live: frozenset[str] = frozenset()
     """The tables whose events the service itself writes. Nobody may load into them or drop them."""
     uses: Mapping[str, str] = field(default_factory=dict)
-    """The things that the service uses outside its own directory: a shared `folder`, a shared `state`, an `engine`."""
+    """The places outside its own directory that the service uses, by name: `folder`, `state` and `engine`."""
     record: EventsRecord | None = None
     """The record of the number of events in the service's own file; None if the events are in memory."""
     disk: Disk | None = None
@@ -95,7 +95,7 @@ class Service:
     temporary_tables: TemporaryTables = field(default_factory=TemporaryTables)
     counts: Counts = field(default_factory=Counts)
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
-    """The semaphore that is held while a large body is read, so that only some are in memory at a time."""
+    """The semaphore that is held while a large body is read, so that only a few are in memory at the same time."""
     turns: QueryTurns = field(init=False)
     key_uses: KeyUses = field(init=False)
 
@@ -109,8 +109,10 @@ class Service:
         return None if self.record is None else self.record.loss
 
     def record_events(self) -> None:
-        """Record the number of events, so that a later start notices lost events. While the state cannot be written,
-        nothing is recorded; a later call makes up for it."""
+        """Record the number of events, so that a later start notices lost events.
+
+        While the state cannot be written, nothing is recorded. A later call then records the number.
+        """
         if self.record is not None:
             with suppress(StateUnavailable):
                 self.record.record()
@@ -119,7 +121,7 @@ class Service:
         return datetime.fromtimestamp(self.clock(), UTC)
 
     async def look(self, read: Callable[..., T], *arguments: Any) -> T:
-        """Read the state, in a thread if it is on a server, so that other requests are served meanwhile."""
+        """Read the state. A state on a server is read in a thread, so that other requests are served meanwhile."""
         if not self.store.shared:
             return read(*arguments)
         return await anyio.to_thread.run_sync(partial(read, *arguments))

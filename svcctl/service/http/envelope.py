@@ -1,4 +1,4 @@
-"""The interface's envelope, the JSON around results and errors, and the HTTP responses with it."""
+"""The interface's envelope, which is the JSON around results and errors, and the HTTP responses with an envelope."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from svcctl.service.state.database import STATE_FULL, StateUnavailable
 CID = "x-svc-cid"
 """The header with the ID of the request, since some formats have no place for it in the body."""
 ERRORS = "x-svc-errors"
-"""The header of every answer that says how a client recognises errors."""
+"""The header that says, in every answer, how a client recognises errors."""
 
 RETRY_SECONDS = 1
 """The value of the header `retry-after`, in seconds, in an answer with HTTP status 429 or 503."""
 MAX_MESSAGE = 2000
-"""The most characters of a message. A longer message is cut, because it may quote the request."""
+"""The maximum number of characters in a message. A longer message is cut, because it may quote the request."""
 
 _DOMAIN_PATHS = ("/domain/", "/service/domain/")
 
@@ -38,16 +38,16 @@ _HTTP_STATUS: tuple[tuple[type[SvcctlError], int], ...] = (
 
 
 def common_headers(cid: str) -> Mapping[str, str]:
-    """The headers of every answer: the ID of the request, and that errors are `exact`.
+    """Return the headers of every answer: the ID of the request, and `exact` as the way to recognise errors.
 
-    This means that an answer with an HTTP status below 400 states an error only in the form of its format, which no row
-    can have.
+    `exact` means that the format of an answer has its own form for an error, and that no row can have this form. An
+    answer with an HTTP status below 400 reports an error only in this form.
     """
     return {CID: cid, ERRORS: "exact"}
 
 
 def refusal(error: Exception, cid: str) -> SvcctlError:
-    """Return the error that a client gets for an exception: a SvcctlError itself, and a general error for a defect.
+    """Return the error that a client gets for an exception: a SvcctlError unchanged, and a general error for a defect.
 
     The details of a defect are only in the log, with its traceback. Failures of the service itself and a full disk are
     logged too.
@@ -63,7 +63,7 @@ def refusal(error: Exception, cid: str) -> SvcctlError:
 
 
 def envelope(cid: str, seconds: float, content: Any) -> dict[str, Any]:
-    """Make the envelope of a result; `seconds` is the time in epoch seconds. None as `content` means no result."""
+    """Make the envelope of a result. `seconds` is the time in epoch seconds. `content` is the result, or None."""
     made = {"success": True, "msg": "", "status": 0, "cid": cid, "timestamp": seconds_to_ms(seconds)}
     return made if content is None else made | {"object": content}
 
@@ -71,9 +71,9 @@ def envelope(cid: str, seconds: float, content: Any) -> dict[str, Any]:
 def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, Any]:
     """Make the envelope of an error: `status` is 1, `msg` is the message, and `error` has the code and the message.
 
-    Clients look for errors in different members. So `object` has the message too, before the cause, which is the
-    message without the place in the query and without a hint. If the dates of a query are refused, `object` also has
-    the code. `reason` and `data` are those of the error.
+    Clients look for errors in different members, so `object` repeats the message. Its second element is the message
+    without the place in the query and without a hint. If the dates of a query are refused, the first element begins
+    with the code. `reason` and `data` are those of the error.
     """
     code = codes.code_of(error)
     place = {}
@@ -97,7 +97,7 @@ def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, An
 def error_content(path: str, cid: str, seconds: float, error: SvcctlError) -> dict[str, Any]:
     """Make the body of an error: the envelope, or a smaller object for operations on domains and roles.
 
-    The smaller object has the interface's `error`, and `reason` and `data`.
+    The smaller object has `error`, which the interface defines, and the additional members `reason` and `data`.
     """
     content = error_envelope(cid, seconds, error)
     if not f"{path}/".startswith(_DOMAIN_PATHS):
@@ -109,7 +109,7 @@ def error_content(path: str, cid: str, seconds: float, error: SvcctlError) -> di
 
 
 def told(error: SvcctlError) -> str:
-    """The message of an error, followed by its hint if it has one."""
+    """Return the message of an error, followed by its hint if it has a hint."""
     return f"{error.message}; {error.hint}" if error.hint else error.message
 
 
@@ -118,9 +118,10 @@ def cut(message: str) -> str:
 
 
 def http_status(error: SvcctlError) -> int:
-    """Return the HTTP status of an error: that of its reason or its class, or the code of a ServiceError.
+    """Return the HTTP status of an error.
 
-    400 if the code is not the HTTP status of an error.
+    It is the status of the error's reason or class, or the code of a ServiceError. Without any of these, and for a code
+    that is not an HTTP status of errors, it is 400.
     """
     if isinstance(error, StateUnavailable):
         return error.failure.status
@@ -156,5 +157,5 @@ def json_response(content: Any, status: int = 200) -> Response:
 
 
 def encoded(content: Any) -> bytes:
-    """The JSON text of a value in UTF-8. Half of a surrogate pair, which is not a character, becomes U+FFFD."""
+    """Return the JSON text of a value in UTF-8. Half of a surrogate pair is not a character, and becomes U+FFFD."""
     return Losses().text(json.dumps(content, ensure_ascii=False)).encode()

@@ -13,16 +13,16 @@ from svcctl.service.http.context import Service
 from svcctl.service.http.envelope import CID, ERRORS, common_headers, failed
 
 LOST_TABLES = "x-svc-lost-tables"
-"""The header of an answer with the number of tables that have lost events."""
+"""The name of a response header. Its value is the number of tables that have lost events."""
 
 
 class Answered:
     """Gives each request its ID, `request.state.cid`, gives every answer the common headers, and counts the answers.
 
-    This is the outermost middleware, so it also answers requests that failed in another one. A failure after the head
-    of the answer was sent is passed on, and the server closes the connection. The connection is also closed after an
-    answer to a client that still waits for permission to send its body (`Expect`), because its next bytes may be that
-    body or another request.
+    This is the outermost middleware, so it also answers requests that failed in another middleware. If a request fails
+    after the head of its answer was sent, the error is raised again, and the server closes the connection. The
+    connection is also closed after an answer to a client that still waits for permission to send its body (`Expect`),
+    because the client's next bytes may be that body or another request.
 
     Until lost events are confirmed, answers on the Unix socket, which only the owner can use, have the header
     LOST_TABLES.

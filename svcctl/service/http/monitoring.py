@@ -36,7 +36,9 @@ async def _ping(request: Request) -> Response:
 
 
 def _health(request: Request) -> Response:
-    """Answer that the service is healthy; 503 if it cannot read its state or its tables, or cannot write to its disk.
+    """Answer that the service is healthy, or answer 503 if it is not.
+
+    A healthy service can read its state and its tables, and can write to its disk.
 
     Lost events do not cause a 503. The answer reports them until somebody confirms the loss.
     """
@@ -57,7 +59,10 @@ def _metrics(request: Request) -> Response:
 
 
 def exposed(service: Service, running: Jobs) -> Iterator[str]:
-    """The metrics of a service as text. Requests and queries are counted in this process, jobs in the stored state."""
+    """Yield the metrics of a service as text.
+
+    Requests and queries are counted in this process. Jobs are counted in the stored state.
+    """
     counts, load = service.counts, service.turns.load()
     answers = [({"method": method, "code": str(code)}, n) for (method, code), n in sorted(counts.answers.items())]
     yield from _metric("svcctl_requests_total", "counter", "Answers by method and HTTP status.", answers)
@@ -115,7 +120,7 @@ def _labels(job: models.Job) -> dict[str, str]:
 
 
 def _escaped(text: str) -> str:
-    """A text as the value of a label in Prometheus' text format."""
+    """Escape a text as the value of a label in Prometheus' text format."""
     return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 

@@ -1,9 +1,9 @@
 """The routes of domains and roles: they check the account of a request and read its body.
 
-Every answer is the domain or role object, or a list of them, even where the interface shows none: enable, disable and
-delete return the domain, and operations on roles return the role. Additions to the interface: reading, listing and
-deleting roles, listing what roles can grant, checking whether a domain can be created, and `users` in the object of a
-single domain. The module `envelope` answers refusals.
+Every answer is a domain object, a role object, or a list of such objects, even where the interface shows no answer:
+enable, disable and delete return the domain, and operations on roles return the role. Additions to the interface:
+reading, listing and deleting roles, listing the policies and applications that roles can grant, checking whether a
+domain can be created, and `users` in the object of a single domain. The module `envelope` makes the answers to errors.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ def _create_domain(store: Store, account: Account, path: Path, body: bytes) -> A
 
 
 def _check_domain(store: Store, account: Account, path: Path, body: bytes) -> Any:
-    """Check whether a new domain would be created; if not, the answer names the refused key, with message and hint."""
+    """Check whether a domain with the fields in the body can be created.
+
+    If not, the answer has the `key` of the refused field, the message and the hint.
+    """
     reseller = _reseller(account)
     try:
         domains.check(store, reseller, _domain_fields(body))
@@ -111,7 +114,7 @@ def _route(method: str, path: str, operation: Operation, *, settling: bool = Fal
     return signed(method, path, endpoint)
 
 
-# A role's name may contain a slash, so it takes the rest of the path. A domain's name cannot: `ac%2Fme` is no domain.
+# A role's name may contain a slash, so it takes the rest of the path. A domain's name cannot contain a slash.
 ROUTES = (
     _route("GET", "/domain", _list_domains),
     _route("POST", "/domain", _create_domain),
@@ -140,9 +143,9 @@ def _reseller(account: Account) -> str:
 
 
 def _domain_fields(body: bytes) -> dict[str, Any]:
-    """The fields of a new domain in the body of a request, which may be a copy of another domain's object.
+    """Return the fields of a new domain from the body of a request. The body may be a copy of another domain's object.
 
-    An unknown field is refused, as in a role: with a misspelt `volume`, the domain would get another volume.
+    An unknown field is refused, as in a role. Otherwise a domain with a misspelt `volume` would get another volume.
     """
     fields = _fields(body)
     for name in fields:

@@ -24,9 +24,9 @@ _MEMBERS = (
 
 
 def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: Callable[[str], str]) -> AskedQuery:
-    """Read the query in a request's body. `saved` returns the text of a queryId, or raises NotFound.
+    """Read the query in a request's body. `saved` returns the text of a saved query by its queryId, or raises NotFound.
 
-    ServiceError names the field that is wrong.
+    Raises ServiceError, with a message that names the wrong field.
     """
     fields = json_object(body)
     note_unknown("a query", fields, _MEMBERS)
@@ -106,9 +106,9 @@ def _zone(zone: Any) -> timezone:
 
 
 def _keep_alive(value: Any) -> KeepAlive | None:
-    """The padding that a query request chooses, by a name, or by an object with the name as its `type`.
+    """Return the padding that a query request chooses, by a name, or by an object with the name as its `type`.
 
-    For csv and tsv, clients send the type `token` without a token, and expect line breaks.
+    For csv and tsv, clients send the type `token` without a token, and expect line breaks as padding.
     """
     if value is None:
         return None
@@ -129,7 +129,10 @@ def _keep_alive(value: Any) -> KeepAlive | None:
 
 
 def _destination(value: Any) -> Destination | None:
-    """The destination in a query request, with its type unchanged. `params` is an object or a list of objects."""
+    """Return the destination in a query request. The type is not checked here.
+
+    In the request, `params` is an object or a list of objects.
+    """
     if value is None:
         return None
     if not isinstance(value, dict):
@@ -152,9 +155,10 @@ def _continues(fields: Mapping[str, Any]) -> str | None:
 
 
 def _temporary_table(fields: Mapping[str, Any]) -> str | None:
-    """The ID of the temporary table that a query reads, or None.
+    """Return the ID of the temporary table that a query reads, or None.
 
-    ServiceError for a query with a destination or without an end: the table gets no more events, and is soon removed.
+    Raises ServiceError for a query with a destination, and for a query without an end, because the table gets no more
+    events and is soon removed.
     """
     table_id = optional_text(fields, "temporaryTable")
     if table_id is not None and fields.get("destination") is not None:
@@ -165,7 +169,7 @@ def _temporary_table(fields: Mapping[str, Any]) -> str | None:
 
 
 def _skip(fields: Mapping[str, Any]) -> int:
-    """The number of rows to skip; the interface has two names for it, `skip` and `offset`."""
+    """Return the number of rows to skip. The interface has two names for this number, `skip` and `offset`."""
     skip, offset = _count(fields, "skip"), _count(fields, "offset")
     if None not in (skip, offset) and skip != offset:
         raise ServiceError(f"skip {skip} and offset {offset} differ, but both name the number of rows to skip")

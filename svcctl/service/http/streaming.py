@@ -28,19 +28,22 @@ from svcctl.service.queries.schedule import LateEvents, Step
 from svcctl.service.rendering import ENCODERS, LINE_ENDS, DateStyle, Encoder, Rendering
 
 POLL_SECONDS = 0.2
-"""Seconds between two looks of a continuous query for new events."""
+"""The number of seconds between two checks of a continuous query for new events."""
 LATE_HEADER = "x-svc-late"
-"""The header of a request that asks for the number of late events, in a line of json/simple/compact."""
+"""A request with this header asks for the number of late events. The format json/simple/compact has a line for it."""
 LEAST_WAIT = 0.01
-"""The shortest pause, in seconds, between two checks of a query's time limit, which does not count waits for turns."""
+"""The minimum number of seconds between two checks of a query's time limit.
+
+While a query waits for its turn, its time does not run.
+"""
 
 
 class StreamedAnswer:
     """The answer to one query as a stream; the engine reads one batch ahead of the connection.
 
     Nothing is sent before the first batch is ready or the padding time has passed. So an early failure is answered by
-    an error envelope, and a later failure ends the stream in the form of its format. With `notes`, the answer reports
-    how many events came too late for their group.
+    an error envelope. After a later failure, the stream ends with an error in the form of the answer's format. With
+    `notes`, the answer reports how many events came too late for their group.
     """
 
     def __init__(
@@ -122,7 +125,7 @@ class StreamedAnswer:
         return self._steps.over(self._step, self._rows)
 
     async def _step_chunks(self) -> AsyncIterator[bytes | memoryview]:
-        """The chunks of the running step, and padding while the next chunk takes long."""
+        """Yield the chunks of the running step, and padding while the next chunk takes long."""
         while self._next is not None:
             while not self._next.done():
                 await self._wait()
@@ -136,7 +139,7 @@ class StreamedAnswer:
         self._end_stream()
 
     async def _idle(self) -> AsyncIterator[bytes]:
-        """Wait for the next step and start it; yield padding and notes about late events until then."""
+        """Wait for the next step, and start it. Meanwhile, yield padding and notes about late events."""
         quiet_since = time.monotonic()
         while not self._over:
             step, late = await self._query.run(self._look)
@@ -152,12 +155,15 @@ class StreamedAnswer:
                 yield self._encoder.padding
 
     def _look(self) -> tuple[Step | None, LateEvents | None]:
-        """The next step of the query, if it is due, and the late events so far."""
+        """Return the next step of the query, or None if it is not due yet, and the late events so far."""
         step = self._steps.next(self._step, self._rows)
         return step, self._steps.late_after(self._step, step, self._rows, self._late)
 
     def _note_late(self, late: LateEvents | None) -> bytes:
-        """Note the late events so far, and return the bytes that report them to the client; empty without new ones."""
+        """Note the late events so far, and return the bytes that report them to the client.
+
+        Return empty bytes if there are no new late events, or if the client did not ask for the number.
+        """
         before, after = (0 if counted is None else counted.count for counted in (self._late, late))
         self._late = late
         self._service.counts.late += after - before
@@ -174,13 +180,13 @@ class StreamedAnswer:
     def _read_first(self, step: Step) -> None:
         """Start the engine and wait for the first batch. Nothing is encoded yet, so this can be repeated."""
         self._end_stream()
-        # The engine plans the query here, which takes seconds for the largest ones.
+        # The engine plans the query here, which takes seconds for the largest queries.
         plan = self._steps.plan(step)
         expressions = self._encoder.expressions()
         rows = rendering.stream(self._steps.reader, plan, expressions, since=step.since, until=step.until)
         self._stream = self._stream_closing.enter_context(rows)
         batches = iter(self._stream)
-        # Groups come all at once, so reading on to their end takes no time and saves a turn.
+        # The engine returns all groups at once, so reading to their end takes no time and saves a turn.
         ahead = 1 if plan.by_event else 2
         read = list(islice(batches, ahead))
         self._batches, self._more = chain(read, batches), len(read) == ahead
@@ -195,7 +201,7 @@ class StreamedAnswer:
     async def _wait(self) -> None:
         """Wait for the next batch of rows, but no longer than the padding time.
 
-        The query is stopped when the engine has worked on it for longer than its limit, and when it must end.
+        The query is stopped if the engine works on it for longer than the limit, or if somebody else ends the query.
         """
         assert self._next is not None
         until = time.monotonic() + self._service.padding_seconds
@@ -243,12 +249,15 @@ class StreamedAnswer:
 class AnswerResponse(StreamingResponse):
     """Sends a streamed answer, and always closes it, even when the client leaves before the first byte.
 
-    In a format that cannot be streamed, nothing is sent before all rows are ready, not even the head. So a failure
-    until then is still answered by an error envelope.
+    In a format that cannot be streamed, nothing is sent before all rows are ready, not even the head. So any earlier
+    failure is answered by an error envelope.
     """
 
     def __init__(self, answer: StreamedAnswer, encoder: type[Encoder], connection: str) -> None:
-        """`connection` is the request's header Connection: with keep-alive, it stays open after every format."""
+        """`connection` is the request's header Connection.
+
+        If it contains keep-alive, the connection stays open after the answer, whatever the format.
+        """
         self._chunks = answer.chunks()
         keeps = "keep-alive" in (option.strip().lower() for option in connection.split(","))
         headers = {"connection": "close"} if encoder.ends_connection and not keeps else None

@@ -36,18 +36,18 @@ from svcctl.service.loading.load import load
 from svcctl.service.queries import saved_queries
 from svcctl.service.state.store import Store
 
-# Hints about the tables that the service itself writes: settings limit how much they hold.
+# Hints about the tables that the service itself writes. The hints name the settings that limit these tables.
 _DEMO_SETTING = "SVCCTL_DEMO=0 makes no demo events"
 RECENT = 100
-"""The number of last loads whose outcomes are remembered."""
+"""The number of most recent loads whose outcomes are remembered."""
 ENDS_SECONDS = 0.8
-"""The most seconds that a request for the outcome of a load waits for its end."""
+"""The maximum number of seconds that a request for the outcome of a load waits until the load ends."""
 LAST_MS = 253_402_300_799_999
 """The last moment of the year 9999, in epoch milliseconds."""
 LOAD_MEMBERS = ("files", "table", *LOAD_OPTIONS, "loadId", "attempt")
 _NO_FILES = 'files is not a list of objects with a path, such as [{"path": "/rows.csv"}]'
 FOLDER, FILE = "folder", "file"
-"""The places of tables: the shared folder, and the file of the service."""
+"""The two places where a table can be: the shared folder, and the service's own file."""
 _SIZE_SETTINGS = {ACCESS_TABLE: "SVCCTL_ACCESS_EVENTS and SVCCTL_ACCESS_TIME set how much it keeps"}
 
 
@@ -65,7 +65,7 @@ def _get(request: Request) -> Response:
 
 
 def _drop(request: Request) -> Response:
-    """Drop a table and return its last description. Jobs that read it stop with an error at their next read."""
+    """Drop a table and return its last description. Jobs that read the table stop with an error at their next read."""
     service = operated(request, "drop tables")
     table = service.engines.table(request.path_params["name"])
     _check_changeable(service, table.name, _SIZE_SETTINGS.get(table.name, _DEMO_SETTING))
@@ -75,9 +75,10 @@ def _drop(request: Request) -> Response:
 
 
 async def _trim(request: Request) -> Response:
-    """Remove the events of a table before a date. Conflict when a job has not read all of them yet.
+    """Remove the events of a table before a date. Raises Conflict if a job has not read all of these events yet.
 
-    A job remembers its place as the number of rows that it has read, which would be wrong without these events.
+    A job remembers its place as the number of rows that it has read. This place would be wrong if unread events were
+    removed.
     """
     service = operated(request, "remove events")
     fields = json_object(request.state.body)
@@ -136,7 +137,7 @@ async def _load(request: Request) -> Response:
 
 
 async def _load_ended(request: Request) -> Response:
-    """Return the outcome of a load whose client has left. The load ends soon, because it notices this."""
+    """Return the outcome of a load whose client has left. The load notices this, and ends soon."""
     service = operated(request, "load events")
     result = service.loads.get(request.path_params["attempt"])
     if result is None:
@@ -165,7 +166,7 @@ async def _copy(request: Request) -> Response:
 
 
 def sources(fields: Mapping[str, Any]) -> list[Source]:
-    """The files of a load in a request: each has a path, and a name for messages, by default the path."""
+    """Return the files of a load from a request. Each file has a path, and a name for messages (default: the path)."""
     files = fields.get("files")
     if not isinstance(files, list) or not files:
         raise ServiceError("files is missing" if files is None else _NO_FILES)
@@ -179,7 +180,10 @@ def sources(fields: Mapping[str, Any]) -> list[Source]:
 
 
 def operated(request: Request, what: str) -> Service:
-    """Return the service of a request. CredentialsError, which mentions `what`, unless the account administers it."""
+    """Return the service of a request, if the account administers the service.
+
+    Otherwise raises CredentialsError. Its message mentions the operation, `what`.
+    """
     account: Account = request.state.account
     if not account.operates:
         raise CredentialsError(f"only an administrator of the service may {what}")
@@ -188,7 +192,10 @@ def operated(request: Request, what: str) -> Service:
 
 
 def _check_changeable(service: Service, name: str, hint: str) -> None:
-    """Raise UsageError for a table that the service itself writes, since loaded events could not be removed again."""
+    """Raise UsageError for a table that the service itself writes.
+
+    Events that were loaded into such a table could not be removed again.
+    """
     if name in service.live:
         raise UsageError(f"table '{name}' belongs to the service, which writes its events", hint=hint)
 
@@ -207,7 +214,7 @@ def _described(service: Service, table: Table) -> dict[str, Any]:
 
 
 def _readers(store: Store, table: str) -> dict[str, Any]:
-    """The jobs of all domains that still read a table, and the saved queries that read it, as JSON."""
+    """Return, as JSON, the jobs of all domains that still read a table, and the saved queries that read the table."""
     jobs = [
         {"id": job.id, "status": job.status, "friendlyName": job.friendly_name} for job in _readers_of(store, table)
     ]
@@ -229,7 +236,7 @@ def _reads(query: str, table: str) -> bool:
 
 
 async def _padded(request: Request, result: asyncio.Future[Any], gone: Event | None = None) -> Response:
-    """Answer with the result of work that may take long, and send padding until then, so that the client waits.
+    """Answer with the result of work that may take long. Until then, send padding, so that the client keeps waiting.
 
     `gone` is set when the client leaves.
     """

@@ -55,7 +55,7 @@ async def _load(request: Request) -> Response:
         check_query(query)
         stored = table.open(engine_in_memory())
         loaded = load(stored, files, FILE_TABLE, options, go_on, limits=service.load_limits)
-        assert loaded is not None  # it has no ID
+        assert loaded is not None  # the load has no ID, so it cannot be one that was already done
         if FILE_TABLE not in stored.tables():
             stored.create(FILE_TABLE, empty)
         return loaded.to_json() | {"temporaryTable": table.id}
@@ -68,7 +68,7 @@ async def _load(request: Request) -> Response:
         either: set[asyncio.Future[Any]] = {loading, leaving}
         await asyncio.wait(either, timeout=service.padding_seconds, return_when=asyncio.FIRST_COMPLETED)
         if loading.done() or leaving.done():
-            await loading  # a refusal has a status of its own
+            await loading  # raises a refusal here, before the HTTP status is sent
     except asyncio.CancelledError:
         await hold.close()
         raise ServiceError("the service is stopping", code=504) from None
@@ -79,7 +79,10 @@ async def _load(request: Request) -> Response:
 
 
 def _columns(fields: Mapping[str, Any]) -> list[Column]:
-    """The columns of a temporary table whose files have no events: `eventdate`, and texts named by the request."""
+    """Return the columns of a temporary table whose files have no events.
+
+    They are `eventdate`, and a column of type str for each name in the request.
+    """
     names = {name.casefold(): name for name in texts(fields, "emptyColumns")}
     names.pop("eventdate", None)
     return [Column("eventdate", Type.TIMESTAMP), *(Column(name, Type.STR) for name in names.values())]

@@ -335,7 +335,10 @@ def _tables(
 def _check_record(
     files: process.ServiceFiles, store: Store, note: Callable[[str], None], own: DuckDBEngine
 ) -> EventsRecord:
-    """Compare the service's own file of events with its record in the state, report lost events, and return the record."""
+    """Check the service's own file of events against the record in the state, and report lost events.
+
+    Return the record.
+    """
     record = EventsRecord(store, process.place(files), own)
     try:
         loss = record.check(adopts=files.reset.exists())

@@ -19,7 +19,7 @@ from svcctl.service.settings import ACCESS_EVENTS, ACCESS_TIME
 
 HEALTH = "/service/health"
 UNLOGGED = {HEALTH, PING_PATH}
-"""Paths that are not logged, because load balancers request the health every few seconds, and every command may ping."""
+"""Paths that are not logged, because load balancers request the health every few seconds, and commands send pings."""
 
 TABLE = "service.access"
 TRIMMED_EVERY = timedelta(hours=1)

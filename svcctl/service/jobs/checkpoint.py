@@ -27,7 +27,7 @@ VERSION = 1
 class StoredQuery:
     """A job's query, the date of the launch, and the state of the queried table at the launch.
 
-    `covered` are the events that the query leaves out, because the job continues another one. `mark` is the end of the
+    `covered` are the events that the query leaves out because the job continues another job. `mark` is the end of the
     table at the launch, if the table is in the service's own file. `columns` are the names of the table's columns at
     the launch; None for all present columns.
     """
@@ -75,7 +75,7 @@ class StoredQuery:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The rows of a commit that was begun: `end` is the number of the last row plus 1, and `steps` return the rows."""
+    """The rows of a commit that was begun. `end` is the number of the last row plus 1. The `steps` return the rows."""
 
     end: int
     steps: tuple[Step, ...]
@@ -92,9 +92,9 @@ class Batch:
 class Checkpoint:
     """The point from which the delivery of a job continues.
 
-    `step` is the last step whose rows were delivered, in full or in part; None before the first. `memo` is the memo of
-    the destination. `batch` is a batch whose commit was begun: it may be delivered already, and is delivered again with
-    the same rows before any other rows. `late` counts the events that came after their period was closed.
+    `step` is the last step of which some or all rows were delivered; None before the first delivery. `memo` is the memo
+    of the destination. `batch` is a batch whose commit was begun, so it may be delivered already. It is delivered
+    again, with the same rows, before any other rows. `late` counts the events that came after their period was closed.
     """
 
     step: Step | None = None
@@ -124,8 +124,8 @@ class Checkpoint:
 class JobProgress:
     """The progress of a delivery: the number of delivered rows, and their latest date in epoch milliseconds.
 
-    `saved` is the last saved checkpoint, None before the first. `before` is the undelivered rest of the job that this
-    one continues; the rest is delivered first.
+    `saved` is the last saved checkpoint; None if no checkpoint was saved yet. `before` is the undelivered rest of the
+    job that this job continues. This rest is delivered first.
     """
 
     sent: int = 0
@@ -135,11 +135,11 @@ class JobProgress:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """The saved checkpoint, or an empty one before the first."""
+        """The saved checkpoint, or an empty checkpoint if none was saved yet."""
         return self.saved or Checkpoint()
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON of the checkpoint, or of the rest of the continued job; empty without either."""
+        """Return the checkpoint or the rest of the continued job as JSON; an empty object if there is neither."""
         if self.before is not None:
             return {"version": VERSION, "rest": self.before.to_json()}
         return {} if self.saved is None else self.saved.to_json()

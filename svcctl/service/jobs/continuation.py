@@ -1,4 +1,4 @@
-"""How a new job continues an old one: with its own query and destination, from the point where the old one stopped."""
+"""How a new job continues an old job: with its own query and destination, from the point where the old job stopped."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from svcctl.service.queries.schedule import CoveredEvents, covered_after
 
 
 def follow(before: StoredJob, after: StoredJob) -> StoredJob:
-    """The new job `after`, changed so that it begins where the stopped job `before` ended.
+    """Return the new job `after`, changed so that it begins where the stopped job `before` ended.
 
     If both read the same table, `after` reads exactly the events that `before` has not read. Otherwise `after` begins
-    at the last date of `before`. ServiceError if the query of `after` cannot continue that of `before`, or if the
-    stored query or progress of `before` cannot be read.
+    at the last date of `before`. Raises ServiceError if the query of `after` cannot continue the query of `before`, or
+    if the stored query or progress of `before` cannot be read.
     """
     query, old = after.rest.request, before.rest
     rest = old.progress.before or (old if old.progress.saved is not None else None)
@@ -37,7 +37,7 @@ def follow(before: StoredJob, after: StoredJob) -> StoredJob:
 
 
 def _check_kinds(old: StoredQuery, new: StoredQuery, covered: CoveredEvents | None) -> None:
-    """ServiceError if a query of groups continues a query of single events that has an end.
+    """Raise ServiceError if a query of groups continues a query of single events that has an end.
 
     The first groups would lack the events that the old query has read.
     """

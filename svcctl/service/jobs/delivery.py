@@ -2,7 +2,7 @@
 
 A job runs the steps of its query one after another. A step returns the same rows in the same order each time it runs,
 so after an interruption the job runs its step again and leaves out the rows that were delivered. Rows are numbered
-through all steps of a job. The module `batches` writes them to the destination, and saves the progress of the job.
+through all steps of a job. The module `batches` writes the rows to the destination, and saves the job's progress.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from svcctl.service.settings import LAG_TIME
 from svcctl.service.state.database import StateUnavailable
 
 PIECE_BYTES = 1 << 18
-"""Rows go to the destination in pieces of about this size, so that a stop takes effect soon."""
+"""Rows go to the destination in pieces of about this number of bytes. Small pieces let a stop take effect soon."""
 
 
 class Connect(Protocol):
@@ -56,11 +56,12 @@ def deliver(
     lag: float = LAG_TIME.default_value,
     connect: Connect = kinds.destination,
 ) -> bool:
-    """Deliver a job until it is complete (True) or stopped (False). ServiceError when its query fails.
+    """Deliver a job. Return True when the job is complete, and False when it is stopped.
 
     A period of groups is closed `lag` seconds after the period's end. While the destination does not answer, the
-    delivery is retried from the last commit. Unavailable when the state or the query's table cannot be reached: read
-    the stored job again then, since only it has the last saved progress.
+    delivery is retried from the last commit. Raises ServiceError when the query fails, and Unavailable when the state
+    or the query's table cannot be reached. After Unavailable, the caller must read the stored job again, since only the
+    stored job has the last saved progress.
     """
     rest = job.rest
     if (before := rest.progress.before) is not None:
@@ -145,10 +146,10 @@ def _is_whole(engines: Engines, steps: Steps, progress: JobProgress) -> bool:
 
 
 def check(engines: Engines, asked: AskedQuery, now: datetime, allowed: AllowedHosts = EVERYTHING) -> api.Destination:
-    """Check that a query can be delivered; return its destination, with type and parameters in their known spelling.
+    """Check that a query can be delivered, and return its destination.
 
-    QueryError for an invalid query. ServiceError for an invalid type or parameter, or for a host that the service may
-    not connect to.
+    The returned type and parameter keys have their usual spelling. Raises QueryError for an invalid query, and
+    ServiceError for an invalid type, an invalid parameter, or a host that the service may not connect to.
     """
     assert asked.destination is not None
     Steps(engines, asked, lambda: now, launched=now)
@@ -160,7 +161,10 @@ def check(engines: Engines, asked: AskedQuery, now: datetime, allowed: AllowedHo
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """One attempt to deliver a job, from its last commit until it is complete or stopped, or the destination fails."""
+    """One attempt to deliver a job from its last commit.
+
+    The attempt ends when the job is complete or stopped, or when the destination fails.
+    """
 
     engines: Engines
     steps: Steps
@@ -173,7 +177,7 @@ class _Attempt:
     """Whether the delivery ends with the step that the job had begun."""
 
     def deliver(self, checkpoint: Checkpoint) -> bool:
-        """Deliver the job from its checkpoint until it is complete (True) or stopped (False)."""
+        """Deliver the job from its checkpoint. Return True when the job is complete, and False when it is stopped."""
         self.batches.connect(self.rows.head(self.steps.shape.columns))
         if checkpoint.batch is not None and not self._repeat(checkpoint.batch):
             return False
@@ -204,7 +208,10 @@ class _Attempt:
                 self.batches.commit_in_time()
 
     def _repeat(self, batch: Batch) -> bool:
-        """Deliver a batch again whose commit was begun before, with the same rows; False if the run is stopped."""
+        """Deliver a batch again, with the same rows, because an earlier run has begun its commit.
+
+        Return False if the run is stopped.
+        """
         for step in batch.steps:
             self._read(step, batch.end)
             if self.run.stopping.is_set():
@@ -214,7 +221,7 @@ class _Attempt:
         return True
 
     def _look(self, step: Step | None) -> Step | None:
-        """Return the next step, or None without new events; show and save the number of late events."""
+        """Return the next step, or None if it is not due yet. Also show and save the number of late events."""
         due = self.steps.next(step, self.batches.written)
         late = self.batches.late = self.steps.late_after(step, due, self.batches.written, self.batches.late)
         if late is not None:
@@ -250,7 +257,7 @@ class _Attempt:
                 self.run.interrupt = None
 
     def _reach(self, step: Step | None) -> None:
-        """Note the date up to which the destination has all events, and up to which they are committed."""
+        """Note the date up to which the destination has all events, and the date up to which all are committed."""
         if self.run.stopping.is_set():
             return
         reached = self.steps.read_up_to(step)
@@ -260,14 +267,14 @@ class _Attempt:
             self.run.reached = max(self.run.reached, reached)
 
     def _expressions(self, plan: Plan) -> list[str]:
-        """The SQL of each row's text, in the format of the destination, and of its date."""
+        """Return two SQL expressions: the text of a row in the format of the destination, and the date of the row."""
         row = self.rows.text(plan.columns, self.dates)
         return [f"{row} AS line", f"epoch_ms(c{len(plan.columns)}) AS date"]
 
     def _hand_on(self, step: Step, lines: pa.StringArray, dates: pa.Int64Array, *, end: int | None) -> None:
-        """Write rows to the destination in pieces that fit into the room of the batch.
+        """Write rows to the destination in pieces that fit into the batch.
 
-        With `end`, all rows before this number are written, whatever the room.
+        With `end`, all rows before this number are written, even if they do not fit.
         """
         bounds = arrow.offsets(lines)
         at = 0
@@ -286,7 +293,7 @@ class _Attempt:
             at += count
 
     def _complete(self, step: Step | None) -> None:
-        """If the job reached `to`, and not just its limit, `to` becomes its last date."""
+        """Make `to` the last date of the job, if the job has reached `to` and not only its limit of rows."""
         end = self.steps.schedule.end
         if step is not None and step.last and end is not None:
             self.batches.complete(step, end)

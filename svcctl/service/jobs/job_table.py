@@ -1,8 +1,8 @@
-"""Jobs as rows of the store; each function is a transaction.
+"""Jobs as rows of the store. Each function is a transaction.
 
 Only this module reads and writes the JSON of the columns `request` and `checkpoint`, with the classes of the module
-`checkpoint`. The parameters of a destination contain secrets: they are in the state file and in the memory of the job's
-thread, never in an answer, a log or an error.
+`checkpoint`. The parameters of a destination contain secrets. So they are only in the state and in the memory of the
+job's thread, and never in an answer, a log or an error.
 
 A job belongs to a domain or a reseller. The jobs of a domain that is not active do not run, but keep their status.
 """
@@ -42,7 +42,7 @@ _JOBS = schema.jobs.c
 _RUNNING = _JOBS.status == str(JobStatus.RUNNING)
 _THERE = _JOBS.status != str(JobStatus.REMOVED)
 DUE = and_(_RUNNING, or_(_JOBS.domain.is_(None), _JOBS.domain.in_(domains.active())))
-"""The condition of a job that must run: RUNNING, and of a reseller or an active domain."""
+"""The SQL condition for jobs that must run: they are RUNNING, and belong to a reseller or to an active domain."""
 DAMAGED = "the stored query or progress of the job is damaged"
 _COLUMNS = [column for column in _JOBS if column.name not in ("number", "expires")]
 
@@ -68,15 +68,15 @@ class StoredJob:
     holder: str | None = None
     """The process that runs the job, or ran it last."""
     fence: int = 0
-    """The fence number of its lease."""
+    """The fence number of the job's lease."""
     generated: int = 0
     reached: int = 0
     accepted: int = 0
     failing_since: int | None = None
     delivered: int | None = None
-    """The epoch milliseconds at which rows were delivered last."""
+    """The moment, in epoch milliseconds, at which rows were delivered last."""
     verified: int | None = None
-    """The date in epoch milliseconds up to which a check found all rows at the destination."""
+    """The date, in epoch milliseconds, up to which a check has found all rows at the destination."""
     kept_from: int | None = None
     """The date in epoch milliseconds from which the destination keeps rows."""
     free: bool = True
@@ -84,14 +84,14 @@ class StoredJob:
 
     @property
     def rest(self) -> Rest:
-        """The rest of this job to deliver. ServiceError if its query or its progress cannot be read."""
+        """The undelivered rest of this job. Raises ServiceError if the job's query or progress cannot be read."""
         if self.request is None:
             raise ServiceError(self.unreadable or DAMAGED)
         return Rest(self.id, self.type, self.params, self.request, self.progress)
 
     @property
     def continues(self) -> str | None:
-        """The ID of the job that this one continues."""
+        """The ID of the job that this job continues, or None."""
         return None if self.request is None else self.request.asked.continues
 
 
@@ -100,7 +100,7 @@ def get(store: Store, job_id: str) -> StoredJob | None:
 
 
 def logged(store: Store, *job_ids: str) -> list[StoredJob]:
-    """List all jobs, or those with the given IDs, including removed jobs whose log is kept; see `remove`."""
+    """List all jobs, or the jobs with the given IDs. The list includes removed jobs whose log is kept, see `remove`."""
     conditions = [_JOBS.id.in_(job_ids)] if job_ids else []
     with store.reading() as connection:
         return _with_removed(connection, store, *conditions)
@@ -117,9 +117,9 @@ def every(store: Store) -> list[StoredJob]:
 
 
 def successor(store: Store, owner: Owner, job_id: str) -> StoredJob | None:
-    """The owner's job that continues the job `job_id`, or None.
+    """Return the owner's job that continues the job `job_id`, or None.
 
-    Inside a transaction, no such job can be stored by others before the transaction ends.
+    If the caller has begun a transaction, nobody else can store such a job before the transaction ends.
     """
     with store.transaction() as connection:
         jobs = select_jobs(connection, store, _JOBS.domain == owner.domain, _JOBS.reseller == owner.reseller)
@@ -133,17 +133,18 @@ def unfinished(store: Store) -> list[StoredJob]:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A job that must run: the fence number of its lease, and whether no process runs the job."""
+    """A job that must run. `fence` is the fence number of its lease. `free` means that no process runs the job."""
 
     fence: int
     free: bool
 
 
 def due(store: Store) -> dict[str, Due]:
-    """The jobs that must run, by ID: the RUNNING jobs of active domains and of resellers.
+    """Return the jobs that must run, by ID. These are the RUNNING jobs of active domains and of resellers.
 
-    The service calls this every second, so it reads no JSON, and it reads nothing while the state of a single process
-    stays the same. A shared state is always read, because leases end by time alone.
+    The service calls this function every second, so the function reads no JSON. If the state is not shared, the
+    function reads nothing while the state stays the same. A shared state is always read, because a lease may end
+    without a change of the state.
     """
 
     def read(connection: Connection) -> dict[str, Due]:
@@ -157,7 +158,7 @@ def due(store: Store) -> dict[str, Due]:
 
 
 Room = Callable[[Sequence[Owner]], None]
-"""Raises an error if one more job may not run, given the owners of the running jobs."""
+"""A function that takes the owner of each running job, and raises an error if one more job may not run."""
 
 
 def add(store: Store, job: StoredJob, room: Room | None = None) -> None:
@@ -173,7 +174,7 @@ def add(store: Store, job: StoredJob, room: Room | None = None) -> None:
 def succeed(store: Store, before: str, follow: Callable[[StoredJob], StoredJob], room: Room | None) -> StoredJob:
     """Stop the job `before`, and store and return its successor, which `follow` makes from the stopped job.
 
-    The run of `before` can save nothing more. NotFound if `before` is gone; other errors as in `add`.
+    The run of `before` can save nothing more. Raises NotFound if `before` is gone, and the errors of `add`.
     """
     with store.transaction() as connection:
         stopped = case((_RUNNING, str(JobStatus.STOPPED)), else_=_JOBS.status)
@@ -192,9 +193,9 @@ def move(
 ) -> tuple[StoredJob | None, bool]:
     """Change the status of a job from `before` to `after`; a job with another status stays unchanged.
 
-    Returns the job, None if it is gone, and whether this call changed it: of several calls at once, one changes it.
-    `room` can refuse a start, as in `add`. A start clears the error of the job; until then a stopped job shows why it
-    failed.
+    Returns the job, or None if the job is gone, and whether this call changed the status. Only one of several
+    simultaneous calls changes it. `room` can refuse a start, as in `add`. A start clears the error of the job. Until
+    then, a stopped job shows why it failed.
     """
     with store.transaction() as connection:
         job = next(iter(select_jobs(connection, store, _JOBS.id == job_id)), None)
@@ -223,7 +224,7 @@ def trouble(store: Store, job_id: str, token: int, errors: tuple[str, ...]) -> N
 
 
 def reach(store: Store, job_id: str, token: int, moment: int) -> None:
-    """Move the last date of a job forward, never back."""
+    """Set the last date of a job to `moment`, in epoch milliseconds, unless the date is already later."""
     _change(store, job_id, token, [_JOBS.last_datetime < moment], {"last_datetime": moment})
 
 
@@ -239,7 +240,7 @@ def set_dates(store: Store, job_id: str, **dates: int) -> None:
 
 
 def remove(store: Store, job_id: str) -> StoredJob | None:
-    """Delete a job and return it; None if it is gone.
+    """Delete a job and return it; return None if it is gone.
 
     The job stays as REMOVED as long as other jobs need it for their checks. A job that another job continues stays with
     its log, because both are verified together. A job with files stays with the numbers of its files while another job
@@ -274,7 +275,10 @@ def _forget(connection: Connection, jobs: Sequence[StoredJob]) -> None:
 
 
 def free(store: Store) -> ColumnElement[bool]:
-    """Whether no process runs a job: it was never leased, or the lease was given back or has ended."""
+    """Return the SQL condition that no process runs a job.
+
+    Such a job was never leased, or its lease was given back or has ended.
+    """
     return or_(_JOBS.holder.is_(None), _JOBS.expires <= store.moment())
 
 
@@ -298,7 +302,7 @@ def _select(store: Store, *conditions: ColumnElement[bool]) -> list[StoredJob]:
 
 
 def _owners(connection: Connection) -> list[Owner]:
-    """The owner of each job that is RUNNING."""
+    """Return the owner of each job that is RUNNING."""
     return [Owner(*row) for row in connection.execute(select(_JOBS.domain, _JOBS.reseller).where(_RUNNING))]
 
 
@@ -311,7 +315,7 @@ def _change(
 
 
 def _dated(store: Store, values: dict[str, Any]) -> dict[str, Any]:
-    """The values, and the moments that follow from them: the beginning of the failure, and the last delivery."""
+    """Add the moments that change with `values`: the beginning of a failure, and the last delivery."""
     moments: dict[str, Any] = {}
     if "error" in values:
         since = func.coalesce(_JOBS.failing_since, store.moment())
@@ -325,7 +329,7 @@ _AS_STORED = (
     *("id", "type", "friendly_name", "query", "params", "error", "place", "holder", "fence"),
     *("generated", "reached", "accepted", "failing_since", "delivered", "verified", "kept_from"),
 )
-"""The fields of a job that are columns with the same value."""
+"""The fields of `StoredJob` whose values are stored unchanged, in columns with the same names."""
 
 
 def _row(job: StoredJob) -> dict[str, Any]:

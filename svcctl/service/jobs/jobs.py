@@ -6,23 +6,24 @@ A job is a query whose rows go to a destination. The module `delivery` sends the
                   ^── start ─────────┘          any ── remove ──> REMOVED, then unknown
 
 The interface does not define these cases:
-- Stopping a STOPPED job is refused with 108.
-- Starting a RUNNING job is refused with 101, and so is starting or launching a job when MOST_RUNNING jobs of its domain
-  run, or MOST_IN_TOTAL of all.
-- Stopping or starting a COMPLETED job changes nothing and returns it.
-- Of several stops, starts or removes that arrive together one succeeds, and the others are refused. The status of an
-  answer is the one that its request caused, even if another request has changed the job since.
-- A removed job is deleted with its parameters. It is refused with 100 like a job that never existed, and like a job of
-  another domain.
+- Stopping a STOPPED job is refused with code 108.
+- Starting a RUNNING job is refused with code 101. Starting or launching a job is refused with the same code while
+  MOST_RUNNING jobs of its domain run, or MOST_IN_TOTAL jobs of all domains.
+- Stopping or starting a COMPLETED job changes nothing and returns the job.
+- If several requests to stop, start or remove a job arrive together, one succeeds and the others are refused. An answer
+  has the status that its request caused, even if another request has changed the job since.
+- A removed job is deleted with its parameters. Later requests for the job are refused with code 100, like requests for
+  a job that never existed or belongs to another domain.
 - Stop and remove deliver the rows that were read so far, if the destination takes them within WAIT_SECONDS. If not, the
   thread is fenced: it commits and saves nothing more, so the answer shows where a restart begins. The thread ends when
-  the destination answers; until then a restarted job waits for it.
-- The jobs of a domain that is disabled or pending do not run. They keep their status, so those that ran continue when
-  the domain is enabled. The jobs of a deleted domain are deleted with it.
-- A job whose query fails stops with the reason in `error`. A job whose destination is down retries, with the reason in
-  `error` until it succeeds. If it is stopped meanwhile, it keeps the reason until it is started.
-- A job stays RUNNING while its state cannot be written (no space, read-only, locked, away), with the reason in `error`,
-  which is in memory until it can be saved. Its thread ends only with the job; `settle` replaces a thread that died.
+  the destination answers. Until then, a restarted job waits for the thread.
+- The jobs of a domain that is disabled or pending do not run. They keep their status, so the RUNNING jobs continue when
+  the domain is enabled. The jobs of a deleted domain are deleted with the domain.
+- A job whose query fails stops, with the reason in `error`. A job whose destination is down retries, with the reason in
+  `error` until a retry succeeds. If such a job is stopped meanwhile, it keeps the reason until it is started.
+- A job stays RUNNING while its state cannot be written (no space, read-only, locked, unreachable). The reason is in
+  `error`, which is in memory until it can be saved. The job's thread ends only with the job. If the thread died,
+  `settle` starts another thread.
 """
 
 from __future__ import annotations
@@ -60,27 +61,30 @@ CODES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
 """The codes of errors that refuse a job operation."""
 
 MOST_RUNNING, MOST_IN_TOTAL = int(RUNNING_JOBS.default_value), int(TOTAL_JOBS.default_value)
-"""The most jobs that may run at once: of one domain or reseller, and of all together."""
+"""The maximum number of jobs that may run at once: jobs of one domain or reseller, and all jobs together."""
 WAIT_SECONDS = 0.5
-"""Seconds that an operation waits for the destination. Rows that it did not accept are delivered after a restart."""
+"""The number of seconds that an operation waits for the destination.
+
+Rows that the destination has not accepted by then are delivered after a restart.
+"""
 ELSEWHERE_SECONDS = 1.5
-"""Seconds that an operation waits for the process that runs the job."""
+"""The number of seconds that an operation waits for another process that runs the job."""
 CLOSE_SECONDS = 10.0
-"""Seconds that the service waits for the destinations when it ends."""
+"""The number of seconds that a stopping service waits for the destinations."""
 
 _log = logging.getLogger("svcctl.service")
 
 
 Follow = Callable[[StoredJob, StoredJob], StoredJob]
-"""Returns the second, new job, changed so that it begins where the first job stopped."""
+"""A function that takes an old and a new job, and returns the new job, changed to begin where the old job stopped."""
 
 
 class Jobs:
-    """The job operations, and a thread for each job that this process runs: RUNNING, in an active domain, and leased.
+    """The job operations, and a thread for each job that this process runs.
 
-    An operation changes the store, and then calls `settle`. If the state fails only in `settle`, the operation has
-    succeeded, and its threads follow when `settle` is called again. `place` names the events that only this process
-    has.
+    The process runs the jobs that must run (see `job_table.DUE`) and that it has leased. An operation changes the
+    store, and then calls `settle`. If the state fails only in `settle`, the operation has succeeded, and a later
+    `settle` starts and ends the threads. `place` identifies the events that only this process has.
     """
 
     def __init__(
@@ -101,20 +105,20 @@ class Jobs:
         self._renewed = 0.0
         self._trouble: tuple[str, ...] = ()
         self._troubled_since: int | None = None
-        """Why `settle` cannot start the jobs that no process runs, and since when, in epoch milliseconds."""
+        """The moment, in epoch milliseconds, since which `settle` has failed. `_trouble` is the reason."""
         self._runner = Runner(deliver, waiting)
         self._share = share
         self._total = total
         self.runs: dict[str, JobRun] = {}
-        """The runs of this process by the IDs of their jobs, those that are about to end included."""
+        """The runs of this process by the IDs of their jobs, including runs that are about to end."""
         self._lock = threading.RLock()
         self._closed = False
 
     def settle(self) -> None:
         """Start and end threads until this process runs exactly the jobs that the state of the store requires.
 
-        Returns within WAIT_SECONDS; by then each thread that must end has ended or is fenced. StateUnavailable while
-        the state cannot be read, or a job cannot be leased; the caller then calls again.
+        Returns within WAIT_SECONDS. By then, each thread that must end has ended or is fenced. Raises StateUnavailable
+        while the state cannot be read, or a job cannot be leased. The caller must then call `settle` again.
         """
         try:
             self._settle()
@@ -145,7 +149,7 @@ class Jobs:
                         self._start(job)
         finally:
             for run in ending:
-                run.stop()  # also those that were stopped before: the engine may have missed an interrupt
+                run.stop()  # also a run that was stopped before, because the engine may have missed an interrupt
             _wait([run for run in ending if not run.fenced], WAIT_SECONDS)
 
     def renew(self) -> None:
@@ -218,7 +222,7 @@ class Jobs:
         takes_place = self.owned(account, before).status is JobStatus.RUNNING
         room = None if takes_place else partial(self._need_room, account)
         self._check_last(account, before)
-        if (run := self.runs.get(before)) is not None:  # then it saves its progress
+        if (run := self.runs.get(before)) is not None:  # a run that stops saves its progress
             run.stop()
             run.ended.wait(WAIT_SECONDS)
 
@@ -234,7 +238,7 @@ class Jobs:
             raise
 
     def _check_last(self, account: Account, job_id: str) -> None:
-        """Conflict when another job continues this one: both would deliver the same events."""
+        """Raise Conflict if another job continues this job, because both would deliver the same events."""
         if (job := job_table.successor(self._store, account.owner, job_id)) is not None:
             raise Conflict(
                 f"job {job_id} is continued by job {job.id}",
@@ -256,7 +260,7 @@ class Jobs:
         return self._shown(self.owned(account, job_id))
 
     def reached(self, job: StoredJob) -> int:
-        """The epoch milliseconds up to which a job has read and delivered all events."""
+        """Return the date, in epoch milliseconds, up to which a job has read and delivered all events."""
         run = self.runs.get(job.id)
         return job.reached if run is None else run.reached
 
@@ -311,7 +315,10 @@ class Jobs:
     def _moved(
         self, job_id: str, before: JobStatus, after: JobStatus, room: job_table.Room | None = None
     ) -> tuple[StoredJob, bool]:
-        """The job after a change of its status, and whether this call changed it; NotFound if the job is gone."""
+        """Change the status of a job. Return the job, and whether this call changed it.
+
+        Raises NotFound if the job is gone.
+        """
         job, moved = job_table.move(self._store, job_id, before, after, room)
         if job is None:
             raise _unknown(job_id)
@@ -347,14 +354,14 @@ class Jobs:
             )
 
     def owned(self, account: Account, job_id: str) -> StoredJob:
-        """The stored job of an ID. NotFound if the account has none."""
+        """Return the stored job with this ID. Raises NotFound if the account has no such job."""
         job = job_table.get(self._store, job_id)
         if job is None or job.owner != account.owner:
             raise _unknown(job_id)
         return job
 
     def _shown(self, job: StoredJob) -> models.Job:
-        """The job object of the interface. While a job runs, eventGenerated includes rows that are not yet delivered,
+        """Make the interface's job object. While a job runs, eventGenerated includes rows that are not yet delivered,
         and lastDatetime moves on even if no event matches.
         """
         run = self.runs.get(job.id)
@@ -364,7 +371,7 @@ class Jobs:
             error, since = live.error, since or live.failing_since
         elif live is None and job.status is JobStatus.RUNNING and job.free and self._trouble:
             error, since = self._trouble, since or self._troubled_since
-        # A job that another process runs has the figures which that process stored when it renewed the lease.
+        # If another process runs the job, the figures are those that it stored when it last renewed the lease.
         figures = live or (job if job.status is JobStatus.RUNNING and not job.free else None)
         return models.Job(
             id=job.id,
@@ -403,7 +410,7 @@ class Jobs:
             run.ended.set()
 
     def _give_back(self, run: JobRun) -> None:
-        """Forget a run that is over. If the state cannot be written, its lease ends by itself."""
+        """Forget a run that has ended, and give back its lease, which ends by itself if the state is unavailable."""
         try:
             with suppress(StateUnavailable):
                 leases.release(self._store, run.job_id, run.token)
@@ -420,11 +427,12 @@ def _unknown(job_id: str) -> NotFound:
 def _history(
     job: StoredJob, *, late: int | None, accepted: int, runs: bool, failing_since: int | None
 ) -> dict[str, Any]:
-    """The known members of a job's object beyond those of the interface: the values for launching the job again,
-    without secrets, and figures of its run.
+    """Return the members that this service adds to the interface's job object: the values for launching the job again,
+    without secrets, and figures of its run. Members without a value are left out.
 
-    `late` is the number of late events that a run has counted, which is newer than the saved number. `accepted` is the
-    date in epoch milliseconds up to which the destination has all events, 0 if unknown.
+    `late` is the number of late events that the present run has counted; without a run, it is None, and the saved
+    number is used. `accepted` is the date, in epoch milliseconds, up to which the destination has all events; 0 if it
+    is unknown.
     """
     shown = {key for key in destinations.known_keys(job.type) if not is_secret(key)} - {"friendlyName"}
     start, end, launched = None, None, None
@@ -449,7 +457,7 @@ def _history(
 
 
 def _masked(value: Any) -> Any:
-    """The value of a parameter that is not a secret, with the secrets of a URL masked."""
+    """Mask the secrets of URLs in the value of a parameter."""
     return mask_urls(value) if isinstance(value, str) else value
 
 

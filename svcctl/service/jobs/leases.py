@@ -1,11 +1,11 @@
-"""Leases: one process runs a job, and when it dies another takes over; each function is a transaction.
+"""Leases: only one process runs a job, and if that process dies, another process takes over the job.
 
 A lease has a holder (the process, as `host/process ID/…`), a fence number that grows with each lease of the job, and an
-end. While the holder renews the lease, no other process takes the job. Each save of a run names its fence number and is
-refused after a later lease, so a process that was suspended and wakes up changes nothing. If the state is not shared,
-leases do not end and exclude no process; only the fence number matters.
+end. While the holder renews the lease, no other process takes the job. Each save by a run names the fence number of the
+run's lease. If the job was leased again since, the save is refused. So a process that was suspended and wakes up
+changes nothing. If the state is not shared, leases do not end and exclude no process; only the fence number matters.
 
-All moments are those of the database.
+Each function is a transaction. All moments are by the clock of the database.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from svcctl.service.state.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """How long leases hold, in seconds."""
+    """The times of a lease, in seconds."""
 
     seconds: float = 3.0
-    """How long a lease holds without being renewed."""
+    """The time after which a lease ends if it is not renewed."""
     margin: float = 0.3
-    """How much earlier than other processes the holder considers its lease ended."""
+    """The holder considers its lease ended so much earlier than other processes do."""
     renewal: float = 0.8
-    """How often a lease is renewed."""
+    """The interval at which a lease is renewed."""
 
 
 TERM = Term()
 MOST_AT_ONCE = 4
-"""How many jobs a process takes at a time, so that processes which start together share them."""
+"""The maximum number of jobs that a process leases at a time. So processes that start together share the jobs."""
 
 _JOBS = schema.jobs.c
 
@@ -56,10 +56,10 @@ def claim(store: Store, holder: str, place: str | None, running: Collection[str]
 def renew(
     store: Store, holder: str, runs: Iterable[tuple[str, int, int, int, int]], seconds: float
 ) -> set[tuple[str, int]]:
-    """Renew the leases of runs (job, fence number, rows read, moments reached and accepted).
+    """Renew the leases of runs. A run is given as job ID, fence number, number of rows read, and two moments.
 
-    Returns the job and fence number of each lease that still holds. The rows read and both moments are stored, so that
-    other processes can show them.
+    The moments are the run's `reached` and `accepted`. The number of rows and both moments are stored, so that other
+    processes can show them. Returns the job ID and the fence number of each lease that still holds.
     """
     with store.transaction() as connection:
         leases = set()

@@ -24,9 +24,9 @@ from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
 
 WAITING_SECONDS = 5.0
-"""After this time a job that waits for its previous run says so in its `error`."""
+"""The number of seconds after which a job that waits for its previous run says so in its `error`."""
 MOST_DOUBLED = 4
-"""The delay before a job tries its state or events again stops doubling after this many failures in a row, at 4 s."""
+"""After this number of failures in a row, the delay before the next attempt stops doubling, at 4 s."""
 
 _log = logging.getLogger("svcctl.service")
 
@@ -50,13 +50,13 @@ class JobRun:
     until: float = math.inf
     """The moment of the monotonic clock from which another process may run the job."""
     generated: int = 0
-    """Rows read so far, delivered or not."""
+    """The number of rows read so far, whether they are delivered or not."""
     reached: int = 0
-    """The epoch milliseconds up to which all events are read and delivered, even if none matched. This date is only
-    shown; the checkpoint alone decides where a job continues."""
+    """The date, in epoch milliseconds, up to which all events are read and all matching events are delivered. This date
+    is only shown; the checkpoint alone decides where a job continues."""
     accepted: int = 0
-    """The epoch milliseconds up to which the destination has all events, also those of a batch that waits for its
-    commit; 0 when the destination has refused or lost a batch. This date only serves to show the lag."""
+    """The date, in epoch milliseconds, up to which the destination has all events, including the events of a batch that
+    waits for its commit. It is 0 when the destination has refused or lost a batch. It only serves to show the lag."""
     late: int | None = None
     """The number of events that came after their period was closed; None for a query without periods."""
     stopping: threading.Event = field(default_factory=threading.Event)
@@ -65,10 +65,10 @@ class JobRun:
     """Interrupts the engine; the delivery sets it while a query runs."""
     fenced: bool = False
     error: tuple[str, ...] | None = None
-    """The reason why the job is stuck, known here even while the state cannot be written; empty if it is not stuck.
-    None at first: the job then shows the error that an earlier run saved."""
+    """The reason why the job is stuck, which is set even while the state cannot be written; empty if the job is not
+    stuck. It is None at first, and the job then shows the error that an earlier run has saved."""
     failing_since: int | None = None
-    """The epoch milliseconds at which the job got an error after it had none; None if it had no error in this run."""
+    """The moment, in epoch milliseconds, at which the job last began to fail; None if it has not failed in this run."""
     thread: threading.Thread = field(default_factory=threading.Thread)
     _saved: tuple[str, ...] | None = None
     """The error that this run saved last."""
@@ -97,8 +97,10 @@ class JobRun:
             raise Fenced
 
     def save(self, progress: JobProgress, log: LogEntries | None = None) -> None:
-        """Save the progress of the delivery with entries of the log, and clear the error of the job. Fenced when
-        nothing more may be saved."""
+        """Save the progress of the delivery with entries of the log, and clear the error of the job.
+
+        Raises Fenced when nothing more may be saved.
+        """
         with self._saving:
             self.check()
             if not job_table.save(self.store, self.job_id, self.token, progress, log):
@@ -107,9 +109,9 @@ class JobRun:
             self.error = self._saved = ()
 
     def wait_for(self, error: Unavailable) -> None:
-        """Keep the reason why the job is stuck in memory, and log each new reason once; `keep_error` saves the reason.
+        """Remember the reason why the job is stuck, and log each new reason once. `keep_error` saves the reason.
 
-        A run that is stopping does neither: if the job was started again, it has another run.
+        In a run that is stopping, nothing happens, because the job may have been started again and have a newer run.
         """
         if self.error != (error.message,) and not self.fenced and not self.stopping.is_set():
             if not self.error:
@@ -123,7 +125,10 @@ class JobRun:
         self.keep_error()
 
     def keep_error(self) -> None:
-        """Save the error in memory if it is not saved yet. StateUnavailable while the state cannot be written."""
+        """Save the error that is in memory, unless it is already saved.
+
+        Raises StateUnavailable while the state cannot be written.
+        """
         with self._saving:
             error = self.error
             if error is not None and error != self._saved and not self.fenced and not self.stopping.is_set():
@@ -144,14 +149,17 @@ class JobRun:
                 job_table.reach(self.store, self.job_id, self.token, self.reached)
 
     def end(self, status: JobStatus, *errors: str) -> None:
-        """Save the final state of the job. A job that was stopped in the meantime stays so, without a failure."""
+        """Save the final state of the job. A job that was stopped in the meantime stays stopped, and gets no error."""
         with self._saving:
             if not self.fenced and not (errors and self.stopping.is_set()):
                 job_table.end(self.store, self.job_id, self.token, status, errors)
 
 
 Deliver = Callable[[StoredJob, JobRun], bool]
-"""Delivers a job from its checkpoint until it is complete (True) or its run is stopped (False)."""
+"""A function that delivers a job from its checkpoint.
+
+It returns True when the job is complete, and False when its run is stopped.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +173,7 @@ class Runner:
     waiting: float
 
     def work(self, run: JobRun, before: JobRun | None) -> None:
-        """Run a job until the job or the run ends; try again while state or events are unavailable.
+        """Run a job until the job or the run ends. Try again while the state or the events are unavailable.
 
         The job begins when its previous run, `before`, has ended.
         """
@@ -178,7 +186,7 @@ class Runner:
             _log.info("job %s: its thread has ended, some time after it was stopped or taken over", run.job_id)
 
     def _attempt(self, run: JobRun, before: JobRun | None) -> bool:
-        """Run a job from its checkpoint until the job or the run ends; False if it must be tried again."""
+        """Run a job from its checkpoint until the job or the run ends. Return False if the run must try again."""
         try:
             while before is not None and not before.ended.wait(self.waiting):  # two runs would deliver rows twice
                 if not run.stopping.is_set():

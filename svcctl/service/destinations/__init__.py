@@ -13,12 +13,12 @@ A job opens a destination, writes batches of rows, and commits each batch:
     row = destination.open(sent, memo, head)
     while rows are left: write(lines, row, dates) as often as room() allows, then commit() and save its memo
 
-Written rows may be lost until `commit` returns; after that they stay. The service may die between `commit` and saving
-its memo, so each destination avoids delivering that batch twice. A file is recognised by its saved hash, or written
-again with the same rows (`repeats`). Kafka reports how many rows it has (`counts`).
+Written rows may be lost until `commit` returns; after that they stay. The service may die after a `commit` and before
+the memo is saved, so each destination avoids delivering this batch twice. A file is recognised by its saved hash, or
+written again with the same rows (`repeats`). Kafka reports how many rows it has (`counts`).
 
-Only one thread uses a destination. `Unavailable` from any method means that the destination does not answer or refuses;
-the job then closes the destination, and later opens a new one with the last saved memo.
+Only one thread uses a destination. `Unavailable` from any method means that the destination does not answer, or refuses
+the request. The job then closes the destination, and later opens a new destination with the last saved memo.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ Memo = Mapping[str, Any]
 
 
 class JobDestination(Protocol):
-    """A destination as one job uses it. The constructor checks parameters and hosts, and connects to nothing."""
+    """The destination of one job. The constructor checks parameters and hosts, and connects to nothing."""
 
     rows: RowFormat
     """The format of a row."""
     patience: float = 10.0
-    """Seconds that rows may wait for their commit."""
+    """The maximum number of seconds that rows may wait for their commit."""
     counts: ClassVar[bool] = False
-    """Whether `open` counts the rows at the destination. A batch then has rows of one step only, and the step is saved
-    before its first row is delivered, so that the job knows which step the counted rows are of."""
+    """Whether `open` counts the rows at the destination. If so, a batch has rows of one step only, and this step is
+    saved before its first row is delivered. So the job knows to which step the counted rows belong."""
 
     repeats: ClassVar[bool] = False
-    """Whether a commit may come late, or twice, from a process that no longer runs the job. The rows of a batch and the
-    memo of `prepare` are then saved before its commit. Each commit of a batch has the same rows, so that a second
-    commit changes nothing.
+    """Whether a commit may come late, or twice, from a process that no longer runs the job. If so, the job saves which
+    rows a batch has, and the memo of `prepare`, before it commits the batch. Each commit of the batch then has the same
+    rows, so that a second commit changes nothing.
     """
 
     def open(self, sent: int, memo: Memo, head: bytes) -> int:
-        """Connect, and return how many rows the destination has: `sent`, unless it `counts` them.
+        """Connect, and return the number of rows that the destination has.
 
-        `head` is the beginning of each file.
+        This is `sent`, unless the destination `counts` its rows. `head` has the bytes at the beginning of each file.
         """
         return sent
 
@@ -66,7 +66,7 @@ class JobDestination(Protocol):
 
     @abstractmethod
     def room(self) -> int:
-        """How many more bytes the batch takes. A row larger than a whole batch is a batch by itself."""
+        """Return how many more bytes fit into the batch. A row that is larger than a batch is a batch by itself."""
 
     @abstractmethod
     def write(self, lines: pa.StringArray, row: int, dates: pa.Int64Array) -> None:
@@ -80,7 +80,10 @@ class JobDestination(Protocol):
 
     @abstractmethod
     def commit(self) -> Memo:
-        """Deliver the batch for good. Called with at least one row written since the last commit."""
+        """Deliver the batch for good, and return the memo to save.
+
+        Called only if at least one row was written since the last commit.
+        """
 
     def close(self) -> None:
         """Disconnect, and drop the rows written since the last commit."""

@@ -1,4 +1,4 @@
-"""The packing of files: none, gzip, or a zip archive that a password may encrypt."""
+"""The packing of files: none, gzip, or a zip archive, which may be encrypted with a password."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Counted(io.RawIOBase):
         self.sha256 = hashlib.sha256()
 
     def drop(self) -> None:
-        """Stop passing bytes on, because a zip archive writes its end when it is garbage-collected."""
+        """Stop passing bytes on, because an abandoned zip archive writes its end when it is garbage-collected."""
         self._sink = None
 
     def write(self, data: Any, /) -> int:
@@ -40,7 +40,7 @@ class Packer(Protocol):
     def write(self, rows: memoryview | bytes) -> object: ...
 
     def finish(self) -> None:
-        """Write the bytes held back, and the end of the file."""
+        """Write the bytes that were held back, and the end of the file."""
 
 
 class Plain(Packer):
@@ -71,7 +71,7 @@ class Gzip(Packer):
 
 
 class Zip(Packer):
-    """An archive of one file, `name`, encrypted by AES when there is a password."""
+    """A zip archive with one file, `name`. With a password, the file is encrypted with AES."""
 
     def __init__(self, out: Counted, name: str, password: str) -> None:
         self._archive: Any
@@ -94,7 +94,10 @@ class Zip(Packer):
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """A row of PACKINGS: the suffix of file names, and a packer's constructor from stream, name and password."""
+    """A row of PACKINGS: the suffix of file names, and the function that makes a packer.
+
+    The function takes the output stream, the name of the file, and the password.
+    """
 
     suffix: str
     packer: Callable[[Counted, str, str], Packer]

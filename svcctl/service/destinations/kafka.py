@@ -1,21 +1,22 @@
 """Kafka: a row is a message, a batch is a transaction, and a job writes to one partition, in the query's order.
 
-The partition follows from the job's ID, so several jobs share a topic evenly. Each message has the key `<job>/<row>`.
-If the service died while it sent a batch, the next run reads the end of the partition as consumers see it, and
-continues after the last row that it finds. The transactional ID belongs to the job, so requests of the service that
-died are refused before the end is read.
+The job's ID decides the partition, so several jobs use the partitions of a topic evenly. Each message has the key
+`<job>/<row>`. If the service died while it sent a batch, the next run reads the end of the partition as consumers see
+it, and continues after the last row that it finds. The transactional ID belongs to the job. So when the next run reads
+the end, the broker already refuses late requests of the service that died.
 
 Each transaction also commits the number of rows so far, as the offset of a consumer group named after the job
-(`svcctl-<job>`). This count is exact even where consumers cannot see rows yet: after the open transaction of another
-producer. But the count alone is not enough, since some brokers show consumers rows of aborted transactions.
+(`svcctl-<job>`). This number is exact even while another producer's open transaction hides rows from consumers. But the
+number alone is not enough, since some brokers show consumers rows of aborted transactions.
 
-Brokers before 0.11 have no transactions, so they cannot refuse a late request. A request that the broker carries out
-after the end was read delivers its rows twice, with the same keys.
+Brokers before 0.11 have no transactions, so they cannot refuse a late request. If the broker carries out a request
+after the next run has read the end, the rows of the request are delivered twice, with the same keys.
 
 The parameters in PASSED_SETTINGS are passed on to the client library.
 
 An event that is larger than a batch is sent by itself. Its only limits are the topic's `max.message.bytes`, which the
-broker checks, and MAX_EVENT_BYTES. Smaller events are sent in sets within the topic's limit, if the broker reports it.
+broker checks, and MAX_EVENT_BYTES. Smaller events are sent together in sets. A set stays within the topic's limit, if
+the broker reports the limit.
 """
 
 from __future__ import annotations
@@ -51,23 +52,23 @@ PASSED_SETTINGS = (
     "api.version.request",
     "broker.version.fallback",
 )
-"""The only settings that are passed on: others could read files of the service's machine, or run programs on it."""
+"""The only settings that are passed on. Other settings could read files on the service's machine, or run programs."""
 
 FIXED_SETTINGS: dict[str, Any] = {"log_level": 0, "queue.buffering.max.messages": 10_000_000}
-"""The library logs nothing, since the job's error says what matters; its queue holds the largest batch."""
+"""Settings of every client: it logs nothing, since the job's error says what matters, and its queue holds any batch."""
 
 MAX_EVENT_BYTES = 10 << 20
-"""The largest event that is sent, somewhat more than the largest batch of several."""
+"""The maximum size of an event that is sent. It is somewhat larger than the largest batch of several events."""
 MAX_SET_BYTES = 1_000_000
-"""The largest set of several messages; brokers accept somewhat more by default."""
+"""The maximum size of a set of several messages. By default, brokers accept somewhat more."""
 FRAMING_BYTES = 1 << 12
-"""An upper limit for the key of a message and its headers."""
+"""An upper limit for the size of a message's key and headers together."""
 
 FIRST_WAIT, WAIT = 5.0, 20.0
-"""Seconds to wait for an answer of the brokers: to the first request, and to any other."""
+"""The number of seconds to wait for an answer of the brokers: to the first request, and to any later request."""
 
 MODES = {"json": OBJECT, "array": ARRAY}
-"""How a message is written: as an object, or as the values in the order of the columns."""
+"""The format of a message, by the parameter `mode`: an object, or an array of values in the order of the columns."""
 
 
 MESSAGE_LIMIT = "max.message.bytes"
@@ -77,19 +78,19 @@ _MOMENT = re.compile(r" \(after \d+ms in state \w+(?:, \d+ identical error\(s\) 
 _NO_CONNECTION = re.compile(r"(?:\w+://)?([^/]+)/\S+: (?:Connect to \S+ failed|Failed to resolve '[^']*'): (.*)")
 CHECK = "check the port, and security.protocol if it wants TLS"
 _REPLACED_MESSAGES = {
-    # The library takes the first four bytes of any answer, such as those of a web server, for its length.
+    # The library reads the first four bytes of an answer as the length of the answer, even if a web server sent it.
     "Receive failed: Invalid response size": f"answers, but not as Kafka: {CHECK}",
     ".*(?:Disconnected|wrong version number).* in state SSL_HANDSHAKE": (
         "answers, but not with TLS: check the port, and security.protocol if it wants no TLS"
     ),
     ".*certificate verify failed": "has a certificate that is not trusted: check ssl.ca.pem, and the host's name",
 }
-"""Messages about a broker that replace those of the library, by a pattern of the library's message."""
+"""Messages about a broker, each by a pattern of the library's message that it replaces."""
 _UNREACHED = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._RESOLVE)
 
 
 class Kafka(JobDestination):
-    """Writes to a topic, in transactions if the broker has them, else by requests in order."""
+    """Writes to a topic, in transactions if the broker supports them, otherwise by one request after the other."""
 
     counts = True
 
@@ -122,7 +123,7 @@ class Kafka(JobDestination):
         self._bytes = 0
         self._first = 0
         self._limit: int | None = None
-        """The topic's limit for a message, if it is known."""
+        """The topic's limit for the size of a message, in bytes; None if the limit is unknown."""
         self._trouble = ""
         self._unreachable: dict[str, str] = {}
         """The brokers that cannot be reached, each with the reason."""
@@ -147,12 +148,12 @@ class Kafka(JobDestination):
         return row_count
 
     def _topic_limit(self) -> int | None:
-        """The topic's `max.message.bytes`; None if the broker does not report it to this user."""
+        """Return the topic's `max.message.bytes`; None if the broker does not report the setting to this user."""
         if self._is_old:
             return None
         topic = ConfigResource(ConfigResource.Type.TOPIC, self._topic)
         try:
-            admin = AdminClient(self._client)  # without a reference it would be closed before it gets its answer
+            admin = AdminClient(self._client)  # without a reference, the client would be closed before the answer
             limit = admin.describe_configs([topic], request_timeout=self._first_wait)[topic].result().get(MESSAGE_LIMIT)
         except KafkaException:
             return None
@@ -160,12 +161,15 @@ class Kafka(JobDestination):
 
     @property
     def _is_old(self) -> bool:
-        """Whether the broker cannot report its features. Such a broker is older than transactions."""
+        """Whether the parameters say that the broker cannot report its features. Such brokers have no transactions."""
         return str(self._client.get("api.version.request")).lower() == "false"
 
     @property
     def _sending(self) -> dict[str, Any]:
-        """The settings of a producer. A set stays within the limit, even if its messages are little more than keys."""
+        """The settings of a producer. They keep each set of messages within the topic's limit.
+
+        This also holds for messages that are hardly larger than their keys.
+        """
         limit = max(1, (self._limit or MAX_SET_BYTES + FRAMING_BYTES) - FRAMING_BYTES)
         most = MAX_EVENT_BYTES + FRAMING_BYTES
         return {**self._client, "message.max.bytes": most, "batch.size": min(MAX_SET_BYTES, self._most, limit)}
@@ -182,13 +186,16 @@ class Kafka(JobDestination):
         }
 
     def _end(self, place: TopicPartition) -> int:
-        """The offset after the last message of a partition, messages of open transactions included."""
+        """Return the offset after the last message of a partition, including messages of open transactions."""
         with closing(Consumer({**self._reading, "isolation.level": "read_uncommitted"})) as consumer:
             _, end = consumer.get_watermark_offsets(place, WAIT)
             return end
 
     def _partitions(self, consumer: Consumer) -> int:
-        """The number of partitions of the topic. This first request soon shows whether a broker answers."""
+        """Return the number of the topic's partitions.
+
+        This is the first request to the brokers, and soon shows whether a broker answers.
+        """
         try:
             cluster = consumer.list_topics(self._topic, timeout=self._first_wait)
         except KafkaException as error:
@@ -204,7 +211,10 @@ class Kafka(JobDestination):
         return len(topic.partitions)
 
     def _transactional(self) -> Producer | None:
-        """A producer that fences any earlier one of this job; None when the broker has no transactions."""
+        """Make a producer that fences every earlier producer of this job.
+
+        Return None if the broker has no transactions.
+        """
         if self._is_old:
             return None
         producer = Producer({**self._sending, "transactional.id": f"svcctl-{self._job}"})
@@ -217,7 +227,7 @@ class Kafka(JobDestination):
         return producer
 
     def _ordered(self) -> Producer:
-        """A producer that delivers in order, since it neither retries nor sends the next request early."""
+        """Make a producer that delivers in order. It never retries, and sends a request only after the last answer."""
         settings = {"acks": "all", "retries": 0, "max.in.flight": 1, "message.timeout.ms": int(WAIT * 1000)}
         return Producer({**self._sending, **settings})
 
@@ -250,13 +260,13 @@ class Kafka(JobDestination):
         return self.memo
 
     def _refused(self) -> Sequence[int]:
-        """The rows that the broker refused for the size of their set."""
+        """Return the numbers of the rows that the broker refused because their set was too large."""
         assert self._producer is not None
         self._producer.poll(0)  # runs the callback that notes them
         return self._partition.too_large
 
     def _refusal(self, rows: Sequence[int]) -> str:
-        """A sentence about rows that were refused together."""
+        """Write a sentence about rows that were refused together."""
         largest = max(rows, key=lambda row: len(self._batch[row - self._first]))
         known = self._limit is not None
         if len(rows) == 1 or (self._limit is not None and len(self._batch[largest - self._first]) > self._limit):
@@ -272,7 +282,7 @@ class Kafka(JobDestination):
         )
 
     def _event(self, row: int) -> str:
-        """The beginning of a sentence on the size of an event."""
+        """Write the beginning of a sentence about the size of an event."""
         date = pa.chunked_array(self._dates)[row - self._first].as_py()
         named = f"event {row + 1} of the job" if date is None else f"the event of {_date_text(date)}"
         return f"{named} has {len(self._batch[row - self._first]):,} bytes"
@@ -285,7 +295,7 @@ class Kafka(JobDestination):
         self._producer = self._consumer = None
 
     def _note(self, error: KafkaError) -> None:
-        """Note why a broker does not answer: the library reports the reason to this callback, not in the exception."""
+        """Note why a broker does not answer. The library passes the reason to this callback, not to the exception."""
         text = _MOMENT.sub("", error.str())
         matches = (
             (re.match(rf"(?:\w+://)?([^/]+)/\S+: {pattern}", error.str()), fault)
@@ -315,7 +325,7 @@ class Kafka(JobDestination):
             raise Unavailable(f"kafka: {reason}" + (f" ({why})" if why else "")) from None
 
     def _check_brokers(self) -> None:
-        """HostRefused when the library has heard of a broker that is not allowed."""
+        """Raise HostRefused if the library knows a broker that is not allowed."""
         if self._brokers.settings:
             self._poll()
             self._brokers.raise_refused()
@@ -329,7 +339,7 @@ class Kafka(JobDestination):
                     client.poll(0)
 
     def _why(self) -> str:
-        """Why there is no answer, as far as the library has said."""
+        """Return the reason why there is no answer; an empty text if the library has not reported a reason."""
         self._poll()
         self._brokers.raise_refused()
         brokers = [f"{self._brokers.name(at)}: {reason}" for at, reason in sorted(self._unreachable.items())]
@@ -342,7 +352,7 @@ def _date_text(milliseconds: int) -> str:
 
 
 def _general(error: KafkaError) -> str:
-    """The text for the code of an error. The error's own text may repeat the broker's answer, so it is not used."""
+    """Return the text for the code of an error. The error's own text is not used, since it may repeat the answer."""
     return KafkaError(error.code()).str()
 
 
@@ -351,9 +361,9 @@ class _Unanswered(Exception):
 
 
 class _Partition:
-    """The partition of a job: what the job writes to it, and what a consumer finds in it.
+    """The partition that a job writes to, and the job's rows that a consumer finds there.
 
-    `offset` is the saved offset up to which the partition was written; None before the first.
+    `offset` is the saved offset up to which the job has written; None if no offset was saved yet.
     """
 
     def __init__(self, consumer: Consumer, place: TopicPartition, job: str, offset: int | None) -> None:
@@ -362,16 +372,16 @@ class _Partition:
         self._job = job
         self._offset = offset
         self.too_large: Sequence[int] = ()
-        """The rows of the last batch that the broker refused for their size."""
+        """The numbers of the rows in the last batch that the broker refused as too large."""
         self._after_gap: frozenset[int] = frozenset()
-        """Rows that consumers see after a gap, and that must not be sent again."""
+        """The numbers of the rows that consumers see after a gap. These rows must not be sent again."""
 
     @property
     def memo(self) -> Memo:
         return {"partition": self.place.partition, "offset": self._offset}
 
     def read_back(self, sent: int, end: int) -> int:
-        """The number of the job's rows that consumers see without a gap; at least `sent`."""
+        """Return the number of the job's rows that consumers see without a gap; it is at least `sent`."""
         self._offset = end if self._offset is None else min(end, self._offset)
         rows = {row for row in self._rows(self._offset, end) if row >= sent}
         count = sent
@@ -381,9 +391,9 @@ class _Partition:
         return count
 
     def _rows(self, position: int, end: int) -> Iterator[int]:
-        """The job's rows between two offsets.
+        """Yield the numbers of the job's rows between two offsets.
 
-        The rows end sooner if the open transaction of another producer keeps consumers from reading on.
+        The iteration ends sooner if the open transaction of another producer keeps consumers from reading on.
         """
         if position >= end:
             return
@@ -405,12 +415,12 @@ class _Partition:
         self._consumer.unassign()
 
     def _row(self, message: Message) -> int | None:
-        """The number of the job's row that a message has; None for a message of another job."""
+        """Return the number of the job's row in a message; None for a message of another job."""
         job, _, row = (message.key() or b"").decode(errors="replace").partition("/")
         return int(row) if job == self._job and row.isdecimal() else None
 
     def produce(self, producer: Producer, batch: Sequence[bytes], first: int, failed: Callable[..., None]) -> None:
-        """Queue all messages in one call, in half the time of single calls. Each error is passed to `failed`."""
+        """Queue all messages in one call, which takes half the time of single calls. Pass each error to `failed`."""
         too_large: list[int] = []
         self.too_large = too_large
 
@@ -436,14 +446,14 @@ class _Way(Protocol):
     """A way of sending batches to the partition."""
 
     def committed(self, sent: int) -> int:
-        """The number of delivered rows that the broker has recorded; at least `sent`."""
+        """Return the number of delivered rows that the broker has recorded; it is at least `sent`."""
 
     def send(self, batch: Sequence[bytes], first: int) -> None:
         """Deliver rows; `first` is the number of the first row in the job."""
 
 
 class _Transactions(_Way):
-    """A batch and the number of rows so far are committed in one transaction."""
+    """Sends each batch in one transaction, which also commits the number of rows so far."""
 
     def __init__(self, producer: Producer, consumer: Consumer, partition: _Partition) -> None:
         self._producer = producer
@@ -466,7 +476,7 @@ class _Transactions(_Way):
 
 
 class _Requests(_Way):
-    """The messages of a batch appear one after the other, as the broker accepts them."""
+    """Sends each batch without a transaction. The messages appear one after the other, as the broker accepts them."""
 
     def __init__(self, producer: Producer, partition: _Partition) -> None:
         self._producer = producer

@@ -44,14 +44,15 @@ def _donothing(job_id: str, params: Params, allowed: AllowedHosts) -> JobDestina
 
 @dataclass(frozen=True, slots=True)
 class DestinationKind:
-    """A row of KINDS: makes the destination from a job's ID and parameters; `extra` has the packages it needs."""
+    """A row of KINDS. `make` makes the destination of a job from the job's ID, the parameters and the allowed hosts."""
 
     make: Callable[[str, Params, AllowedHosts], JobDestination]
     extra: str | None = None
+    """The extra with the packages that the destination needs; None if it needs no packages."""
     place: tuple[str, ...] = ()
-    """The parameters that name the place of the rows."""
+    """The parameters that say where the rows go."""
     handed: tuple[str, ...] = ()
-    """The members of the memo that a job takes over from the job that it continues at the same place."""
+    """The members of the memo that a job takes over if it continues another job at the same place."""
 
 
 KINDS: Mapping[str, DestinationKind] = {
@@ -63,7 +64,7 @@ KINDS: Mapping[str, DestinationKind] = {
 
 
 def known_type(name: str) -> str:
-    """The destination type of a name in any letter case. ServiceError when the type is unknown."""
+    """Return the destination type that a name in any letter case means. Raises ServiceError if the type is unknown."""
     type_ = canonical_type(name)
     if type_ not in KINDS:
         nearest = suggest_type(name)
@@ -73,10 +74,10 @@ def known_type(name: str) -> str:
 
 
 def check(type_: str, params: Mapping[str, Any], *, endless: bool, allowed: AllowedHosts) -> None:
-    """Check the parameters of a job before its launch, and that the service may connect to its hosts.
+    """Check the parameters of a job before its launch, and check that the service may connect to the job's hosts.
 
-    ServiceError for a parameter or a host that cannot be used. A host without an address is accepted: the job waits
-    until the host has one.
+    Raises ServiceError for a parameter or a host that cannot be used. A host without an address is accepted, because
+    the job waits until the host has an address.
     """
     try:
         destination(type_, "", params, endless=endless, allowed=allowed).close()
@@ -91,8 +92,8 @@ def destination(
 ) -> JobDestination:
     """Make the destination of a job. With `endless`, the job's query has no end.
 
-    ServiceError for missing or unusable parameters, MissingExtra for a missing extra, HostRefused for a host that is
-    not `allowed`. Each attempt of a delivery checks the hosts again.
+    Raises ServiceError for missing or unusable parameters, MissingExtra for a missing extra, and HostRefused for a host
+    that is not `allowed`. Each attempt of a delivery checks the hosts again.
     """
     kind = KINDS[type_]
     if kind.extra is not None:
@@ -101,9 +102,10 @@ def destination(
 
 
 def handed_on(memo: Memo, before: tuple[str, Mapping[str, Any]], after: tuple[str, Mapping[str, Any]]) -> Memo:
-    """The members of an old job's memo for the job that continues it: the partition, or the number of the next file.
+    """Return the members of an old job's memo that the new job takes over: the partition, or the next file's number.
 
-    `before` and `after` are the types and parameters of the old and the new destination. Empty if their places differ.
+    `before` has the type and the parameters of the old destination, and `after` those of the new destination. The
+    result is empty if the two destinations are not at the same place.
     """
     kind = KINDS[after[0]]
     same = before[0] == after[0] and all(before[1].get(key) == after[1].get(key) for key in kind.place)

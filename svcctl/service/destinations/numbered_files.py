@@ -1,15 +1,15 @@
 """Rows as csv in numbered files of a storage. A file appears only when it is whole.
 
-A file is completed when it reaches its size or its age, when the job is stopped, and when the job is complete. Its
-number is the one after the highest in the storage, and it never replaces another file. Jobs with the same names of
-files, also those of other services, agree on numbers by claims. The claim of number 7 is the hidden file
-`.web_007.csv.claim.part`, which contains the ID of the job. A claim exists until its file, `web_007.csv`, does. If a
-storage accepts the same claim twice, claims separate only the jobs of one process.
+A file is completed when it reaches its size or its age, when the job is stopped, and when the job is complete. A new
+file gets the number after the highest number in the storage, and never replaces another file. Jobs with the same file
+names, even jobs of different services, agree on numbers by claims. The claim for number 7 is the hidden file
+`.web_007.csv.claim.part`, which contains the ID of the job. The claim is removed when the file `web_007.csv` is
+complete. If a storage accepts the same claim twice, claims work only between jobs of one process.
 
-Before a file is completed, the job saves the number, the hash and the rows of the file. If the service dies then, the
-next run looks for a file with that number and hash. If there is one, the file is complete; otherwise it is written
-again with the same rows. A suspended process that completes its file much later finds that file in the storage, and
-changes nothing.
+Before a file is completed, the job saves the number and the hash of the file, and which rows are in the file. If the
+service dies then, the next run looks for a file with this number and hash. If such a file exists, it is complete.
+Otherwise, the file is written again with the same rows. A suspended process that tries to complete the file much later
+finds it in the storage, and changes nothing.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from svcctl.service.rendering.rows import CSV
 from svcctl.storage import AddressedFailure, Sink, Storage
 
 LEAST_ROOM = 64 * 1024
-"""A file is full when it has less room than this, since a packer does not say how much it holds back."""
+"""A file counts as full when it has room for fewer bytes than this, since a packer may hold back some bytes."""
 
 
 MOST_PREPARED = 8
-"""The most hashes that are saved of a file; older ones are dropped."""
+"""The maximum number of hashes that are saved for a file. Older hashes are dropped."""
 _CLAIMS: WeakValueDictionary[str, Lock] = WeakValueDictionary()
 """The lock that a thread of this process holds while it claims a number, by the address of the claim."""
 _CLAIMS_LOCK = Lock()
@@ -47,7 +47,7 @@ _CLAIMS_LOCK = Lock()
 class Names:
     """The names of files: `web_000.csv`, `web_001.csv`, … for the stem `web` and the extension `.csv`.
 
-    With `plain`, for jobs of a single file, number 0 is `web.csv`.
+    With `plain`, file number 0 is `web.csv`; this is for jobs that write a single file.
     """
 
     stem: str
@@ -64,7 +64,7 @@ class Names:
         return f"{folder}{slash}{derived_name(file, prefix='.', suffix=f'.claim{PART_SUFFIX}')}"
 
     def next(self, storage: Storage) -> int:
-        """The number after the highest in the storage, however the files are packed."""
+        """Return the number after the highest number in the storage. Files with any packing count."""
         suffixes = "|".join(re.escape(packing.suffix) for packing in PACKINGS.values())
         numbered = re.compile(rf"{re.escape(self.stem)}_([0-9]{{3,}}){re.escape(self.extension)}(?:{suffixes})")
         matches = map(numbered.fullmatch, storage.beginning(f"{self.stem}_"))
@@ -73,10 +73,10 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """The file being written: rows go through the packer and the counter into the sink.
+    """The file that is being written. Rows go through the packer and the counter into the sink.
 
-    Without a sink, the storage already has the file, and rows are dropped. The file is `finished` when the sink has all
-    of its bytes.
+    If `sink` is None, the storage already has the file, and rows are dropped. `finished` means that the sink has all
+    bytes of the file.
     """
 
     sink: Sink | None
@@ -86,10 +86,10 @@ class _File:
 
 
 class NumberedFiles(JobDestination):
-    """Files of a storage with the names of `names`, and the suffix of the packing.
+    """Writes files to a storage. Their names come from `names`, followed by the suffix of the packing.
 
-    A file has at most `size` bytes, unless a single row has more, and waits at most `age` seconds for its completion.
-    The storage's connections go through the `proxy`, if there is one.
+    A file has at most `size` bytes, unless a single row has more. It is completed within `age` seconds. The storage's
+    connections go through the `proxy`, if there is a proxy.
     """
 
     rows = CSV
@@ -117,8 +117,8 @@ class NumberedFiles(JobDestination):
         self._proxy = proxy
         self._number = 0
         self._prepared: Sequence[str] = ()
-        """The hashes that the prepared file of this number may have; empty before a file is prepared. There are several
-        if it was prepared several times, since an encrypted archive is never the same."""
+        """The hashes that the prepared file with this number may have; empty before a file is prepared. A file that was
+        prepared several times may have several hashes, since each encryption of an archive gives other bytes."""
         self._head = b""
         self._file: _File | None = None
 
@@ -162,7 +162,10 @@ class NumberedFiles(JobDestination):
         return self._names.name(self._number) + self._packing.suffix
 
     def _claimed(self) -> int:
-        """Claim a number that no file has: a prepared file keeps its number, a new one gets the highest plus 1."""
+        """Claim a number that no file has, and return it.
+
+        A prepared file keeps its number. A new file gets the number after the highest.
+        """
         number = self._number
         if not self._prepared and not (self._names.plain and number == 0):
             number = max(number, self._names.next(self._storage))
@@ -171,7 +174,7 @@ class NumberedFiles(JobDestination):
         return number
 
     def _claim(self, number: int) -> bool:
-        """Try to claim a number; True if this job has the claim and the storage has no file of that number."""
+        """Try to claim a number. Return True if this job has the claim and the storage has no file with this number."""
         claim = self._names.claim(number)
         with _CLAIMS_LOCK:
             lock = _CLAIMS.setdefault(self._storage.address(claim), Lock())
@@ -221,9 +224,9 @@ class NumberedFiles(JobDestination):
 
 @contextmanager
 def _retried() -> Iterator[None]:
-    """Raise every error of the storage as Unavailable: access to a bucket may be granted while the job retries.
+    """Turn every error of the storage into Unavailable, since access to a bucket may be granted while the job retries.
 
-    The address of an object comes last, where narrow lists cut it.
+    The message ends with the address of the object, so that narrow lists cut the address first.
     """
     try:
         yield

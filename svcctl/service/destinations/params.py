@@ -16,7 +16,7 @@ from svcctl.words import nearest
 class Params:
     """The parameters of one job's destination. With `endless`, the job's query has no end.
 
-    ServiceError names all missing parameters, or the first unusable one.
+    Raises ServiceError, which names all missing parameters, or the first parameter that cannot be used.
     """
 
     def __init__(self, type_: str, values: Mapping[str, Any], *, endless: bool) -> None:
@@ -33,7 +33,10 @@ class Params:
         self._destination = destination
 
     def text(self, key: str, default: str = "") -> str:
-        """The value of a parameter, else its default or `default`; in lower case if case does not count."""
+        """Return the value of a parameter, or its own default, or `default`.
+
+        The value is in lower case if letter case does not matter for this parameter.
+        """
         return api.text_of(self._destination, key, default)
 
     def number(self, key: str) -> int:
@@ -41,5 +44,5 @@ class Params:
 
 
 def refused(key: str, why: str) -> ServiceError:
-    """The error for a parameter. Its value is not repeated, since it may be a secret."""
+    """Make the error for a parameter. The message does not repeat the parameter's value, which may be a secret."""
     return ServiceError(f"destination.params: {key} {why}")

@@ -19,11 +19,11 @@ UNLIMITED_SIZE, UNLIMITED_AGE = 1 << 62, float("inf")
 
 
 def s3(job_id: str, params: Params, allowed: AllowedHosts) -> NumberedFiles:
-    """Objects `<s3.fileName>_<nnn>.csv`, with `.gz` or `.zip` if packed.
+    """Make the destination s3. It writes objects `<s3.fileName>_<nnn>.csv`, with the suffix `.gz` or `.zip` if packed.
 
-    With `multiplefile` false, the job writes the single object `<s3.fileName>.csv`, or a numbered one if that object
-    exists. `s3.fileName` is the job's ID by default. `aws.endpoint` is the URL of another S3 service. Requests are
-    signed with `aws.accesskey`, or not at all: a job never uses credentials of the machine that the service runs on.
+    With `multiplefile` false, the job writes the single object `<s3.fileName>.csv`, or a numbered object if that name
+    is taken. `s3.fileName` is the job's ID by default. `aws.endpoint` is the URL of another S3 service. Requests are
+    signed with `aws.accesskey`, or not at all, because a job must never use credentials of the service's machine.
     Redirects are followed to allowed hosts only.
     """
     from svcctl.storage.s3 import DEFAULT_REGION, S3, Keys, endpoint_of
@@ -55,10 +55,11 @@ def s3(job_id: str, params: Params, allowed: AllowedHosts) -> NumberedFiles:
 
 
 def hdfs(job_id: str, params: Params, allowed: AllowedHosts) -> NumberedFiles:
-    """Files numbered before the extension: `/logs/web.csv` becomes `/logs/web_000.csv`, `/logs/web_001.csv`, ….
+    """Make the destination hdfs. It numbers files before the extension: `/logs/web_000.csv`, `/logs/web_001.csv`, ….
 
-    A NameNode sends its clients to DataNodes, and the library follows. So where hosts are limited, the NameNode must be
-    listed itself. The service connects to an address that was checked: to IPv4 if there is one, as Hadoop does.
+    A NameNode sends its clients to DataNodes, and the library connects to these. So if hosts are limited, the allowed
+    hosts must list the NameNode by name or address. The service connects only to an address that was checked, and
+    prefers IPv4, as Hadoop does.
     """
     from svcctl.storage.hdfs import Hdfs
 

@@ -3,8 +3,8 @@
     sqlite.py       a file, for one service process and the commands that run at the same time
     postgresql.py   a server, for several service processes
 
-A database opens connections, and does what SQL databases do differently. The tables are in `schema`, and the queries on
-them in the module of each noun.
+A database opens connections, and hides the differences between SQL databases. The tables are in `schema`. The queries
+on a table are in the module of its noun.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ STATE_AWAY = Failure(
 
 
 class StateUnavailable(Unavailable):
-    """The state cannot be used at present. The operation may have been done or not; it can be repeated.
+    """The state cannot be used at present. The operation may or may not have been done. It can be repeated.
 
     The message is for clients. For the operator, `detail` names the database and the reason, and `advice` says what to
     do.
@@ -101,14 +101,14 @@ class Database(Protocol):
     writing: Sequence[str]
     """The SQL statements that begin a transaction during which nobody else writes."""
     lock_wait_seconds: float = 0
-    """Seconds for which a transaction that writes is retried while the database is locked; 0 where the server waits."""
+    """The seconds for which a writing transaction is retried while the database is locked; 0 if the server waits."""
     foreign: str
     """The operator's advice if the database has tables of other programs."""
 
     @property
     @abstractmethod
     def engine(self) -> Engine:
-        """The engine that opens connections; their driver does not begin transactions by itself."""
+        """The engine that opens connections. The driver of a connection does not begin transactions by itself."""
 
     @abstractmethod
     def version(self, driver: Any) -> Hashable:
@@ -116,26 +116,26 @@ class Database(Protocol):
 
     @abstractmethod
     def translate_errors(self) -> AbstractContextManager[None]:
-        """Raise the driver's errors in the block as StateUnavailable, and errors of defects unchanged.
+        """Turn the driver's errors in the block into StateUnavailable. Errors that are defects stay unchanged.
 
-        ServiceError for a value that the database cannot hold.
+        Raises ServiceError for a value that the database cannot hold.
         """
 
     @abstractmethod
     def upgrading(self, driver: Any) -> AbstractContextManager[None]:
-        """Prepare the connection for the transaction of an upgrade, which the block runs, and restore it after."""
+        """Prepare the connection for an upgrade, which the block runs, and restore the connection afterwards."""
 
     @abstractmethod
     def keep_copy(self, driver: Any, version: str) -> str:
-        """Keep a copy of the tables before the upgrade to a version; return a text that says where.
+        """Keep a copy of the tables before the upgrade to a version, and return a text that says where the copy is.
 
-        Locked if other processes use the tables of an older version.
+        Raises Locked if other processes use the tables of an older version.
         """
 
     @abstractmethod
     def mark_version(self, driver: Any, version: str) -> None:
-        """Mark the connection as one that uses the tables of a version, so that `keep_copy` of others finds it."""
+        """Mark the connection as using the tables of a version, so that `keep_copy` in other processes finds it."""
 
     @abstractmethod
     def moment(self) -> ColumnElement[int]:
-        """SQL for the present time in epoch milliseconds, by a clock that all processes share."""
+        """Return SQL for the present time in epoch milliseconds, by a clock that all processes share."""

@@ -1,9 +1,9 @@
-"""The state's record of the service's own file of events, with which the service notices lost events at its start.
+"""The state's record of the service's own file of events. The record lets a starting service notice lost events.
 
 The record has the identity of the file, and the end of each table, which never becomes smaller. Events are lost if the
-file has another identity, or a table has a smaller end: the file was removed or replaced by an older copy, or its
-write-ahead log was removed or damaged. A loss is kept until somebody confirms it. A state without a record accepts the
-file that exists.
+file has another identity than its record, or if a table has a smaller end. This happens if the file is removed or
+replaced by an older copy, or if its write-ahead log is removed or damaged. A loss is kept until somebody confirms it. A
+state without a record accepts the file that exists.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from svcctl.service.state.store import Store, replace
 from svcctl.words import counted
 
 LIVE_SECONDS = 60.0
-"""The interval at which the ends of tables are recorded that the service itself extends. Loads are recorded at once."""
+"""The minimum interval, in seconds, at which the ends of growing tables are recorded. Loads are recorded at once."""
 
 _COLUMNS = schema.events_files.c
 
@@ -32,8 +32,8 @@ _COLUMNS = schema.events_files.c
 class Loss:
     """A loss of events.
 
-    `tables` has the maximum number of lost events of each table, `since` the epoch milliseconds at which the loss was
-    first noticed. `whole` means that the whole file was missing or replaced.
+    `tables` has the maximum number of events that each table can have lost. `since` is the moment, in epoch
+    milliseconds, at which the loss was first noticed. `whole` means that the whole file was missing or replaced.
     """
 
     since: int
@@ -41,7 +41,7 @@ class Loss:
     tables: Mapping[str, int]
 
     def to_json(self) -> dict[str, Any]:
-        """The loss as JSON for clients: the moment, the tables, and a sentence."""
+        """Return the loss as JSON for clients: the moment, the tables, and a sentence."""
         return {"since": self.since, "tables": self.tables, "text": self.text}
 
     @property
@@ -81,9 +81,9 @@ class EventsRecord:
         """The lost events that nobody has confirmed yet; None if there are none."""
 
     def check(self, *, adopts: bool = False) -> Loss | None:
-        """Compare the file of events with the record at the start of the service; return a new loss.
+        """Compare the file of events with the record when the service starts. Return a new loss, or None.
 
-        With `adopts` the record is replaced instead, because a reset has deleted the events.
+        With `adopts`, nothing is compared, and the record is replaced, because a reset has deleted the events.
         """
         with self._store.reading() as connection:
             row = connection.execute(select(schema.events_files).where(_COLUMNS.place == self._place)).first()
@@ -106,19 +106,19 @@ class EventsRecord:
         return new
 
     def record_in_time(self) -> None:
-        """Record the ends of tables that have changed, once in LIVE_SECONDS. Raises StateUnavailable."""
+        """Record the ends of all tables after a change, but at most once in LIVE_SECONDS. Raises as `record` does."""
         if self._file.writes != self._writes and time.monotonic() - self._moment >= LIVE_SECONDS:
             self.record()
 
     def record(self) -> None:
-        """Record the ends of all tables. StateUnavailable if the state cannot be written."""
+        """Record the ends of all tables. Raises StateUnavailable if the state cannot be written."""
         with self._lock:
             writes, ends = self._file.writes, self._file.ends()
             self._save(ends)
             self._recorded, self._writes, self._moment = ends, writes, time.monotonic()
 
     def confirm(self) -> Loss | None:
-        """Confirm the loss: forget it and return it. StateUnavailable if the state cannot be written."""
+        """Confirm the loss: forget it and return it. Raises StateUnavailable if the state cannot be written."""
         with self._lock:
             loss, self.loss = self.loss, None
             try:
@@ -136,7 +136,7 @@ class EventsRecord:
 
 
 def loss_of(store: Store, place: str) -> Loss | None:
-    """The loss of events that nobody has confirmed, for the service whose identifier is `place`; or None."""
+    """Return the unconfirmed loss of events of the service with the identifier `place`, or None."""
     with store.reading() as connection:
         loss = connection.scalar(select(_COLUMNS.loss).where(_COLUMNS.place == place))
     return Loss(**loss) if loss else None

@@ -1,9 +1,9 @@
 """The shared folder that belongs to a state: the jobs in the state read the tables in the folder.
 
-A service with another folder, or with none, would end those jobs because it does not find their tables. The state
-stores the folder's identity, which is also in an object in the folder, so the same folder may have several addresses. A
-state that several services share keeps its folder. The state of a single service may change to a folder at another
-address.
+A service with another folder, or without a folder, would not find the tables of these jobs, and would end the jobs. The
+identity of the folder is stored in the state, and in an object in the folder. So the same folder may have several
+addresses. A state that several services share keeps its folder. The state of a single service may change to a folder at
+another address.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ NO_FOLDER = "none"
 
 
 def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | None:
-    """Check that a folder belongs to the state. A state without a folder gets this one, which `create` creates.
+    """Check that a folder belongs to the state. If the state has no folder yet, it gets this folder.
 
-    If the state of a single service changed its folder, returns the former address, or "none" if it had none.
-    Unavailable when the folder does not exist or has another identity; UsageError when the state has a folder and the
-    service has none.
+    With `create`, a new folder is created. If the state of a single service changed its folder, return the address of
+    the former folder, or "none" if the state had no folder. Raises Unavailable when the folder does not exist or has
+    another identity. Raises UsageError when a shared state has a folder and the service has no folder.
     """
     row = _stored_folder(store)
     if row is not None and row.identity and (store.shared or (folder is not None and row.uri == folder.uri)):
@@ -48,10 +48,10 @@ def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | 
 
 
 def check(store: Store | None, folder: Folder, *, create: bool = False) -> bool:
-    """Check that a folder exists, and has the identity that the state has stored for its address, if any.
+    """Check that a folder exists. If the state has an identity for the folder's address, check this identity too.
 
-    With `create`, a folder without a stored identity is created; returns whether it was. Unavailable if the check
-    fails.
+    With `create`, a folder without a stored identity is created. Return whether the folder was created. Raises
+    Unavailable if the check fails.
     """
     row = None if store is None else _stored_folder(store)
     identity = row.identity if row is not None and row.uri == folder.uri else None

@@ -39,9 +39,9 @@ from svcctl.service.state.database import (
 LOCK = 0x73766363746C
 """The number of the advisory lock that a process holds while it writes."""
 IDLE_MS, WAIT_MS = 2000, 15_000
-"""The maximum time of a transaction between two statements, and of a statement including its wait for the lock."""
+"""The maximum time between two statements of a transaction, and for a statement including its wait for the lock."""
 PAUSE_SECONDS = 0.5
-"""After a failed connection, further attempts fail at once for this long."""
+"""For this number of seconds after a failed connection, further attempts fail at once."""
 CONNECTION: Mapping[str, Any] = {
     "connect_timeout": 3,
     "tcp_user_timeout": 5000,
@@ -49,7 +49,7 @@ CONNECTION: Mapping[str, Any] = {
     "keepalives_interval": 2,
     "keepalives_count": 2,
 }
-"""Connection parameters with which a lost server is noticed within seconds. Those in the URL take precedence."""
+"""Connection parameters with which a lost server is noticed within seconds. Parameters in the URL take precedence."""
 SESSION = (
     f"set idle_in_transaction_session_timeout = {IDLE_MS}; set statement_timeout = {WAIT_MS};"
     " set standard_conforming_strings = on; set client_encoding = 'UTF8'"
@@ -58,7 +58,7 @@ ADVICE = {
     "password": f"set {STATE_PASSWORD_FILE.environment} to a file with its password, or PGPASSWORD",
     "does not exist": "create it on the server, or check its name",
 }
-"""The operator's advice for a refused connection, by a part of the server's message: the driver gives no code."""
+"""The operator's advice for a refused connection, by a part of the server's message, as the driver gives no code."""
 FAILURES: Mapping[type[psycopg.Error], tuple[Failure, str | None]] = {
     errors.DiskFull: (STATE_FULL, None),
     errors.ReadOnlySqlTransaction: (STATE_READ_ONLY, None),
@@ -91,7 +91,7 @@ class PostgreSQL(Database):
     def __init__(self, url: str, *, password: str | None = None, password_file: str | None = None) -> None:
         """Set the connection parameters. The password file is read again before each connection.
 
-        UsageError when the URL is wrong, or the password file cannot be read.
+        Raises UsageError when the URL is wrong, or when the password file cannot be read.
         """
         self._parameters: dict[str, Any] = {**CONNECTION, **_parameters(url)}
         self._password_file = password_file
@@ -124,7 +124,8 @@ class PostgreSQL(Database):
             raise
 
     def version(self, driver: Any) -> Hashable:
-        # The snapshot says which transactions this one sees: it is equal only if none was committed in between.
+        # The snapshot says which transactions are visible. Two snapshots are equal only if no transaction was committed
+        # in between.
         with self._translate_driver_errors():
             [version] = driver.execute("select pg_current_snapshot()::text").fetchone()
         return str(version)
@@ -162,9 +163,9 @@ class PostgreSQL(Database):
         driver.execute(SESSION)
 
     def keep_copy(self, driver: Any, version: str) -> str:
-        """Make no copy: the upgrade is one transaction, and backups of the server are up to its operator.
+        """Make no copy, because the upgrade is one transaction, and backups of the server are up to its operator.
 
-        Locked if processes of an older svcctl use the database.
+        Raises Locked if processes of an older svcctl use the database.
         """
         users = driver.execute(
             "select count(*) from pg_stat_activity where datname = current_database()"
@@ -187,7 +188,10 @@ class PostgreSQL(Database):
 
 
 def database_of(url: str, password_file: str | None, *, may_hold_password: bool) -> PostgreSQL:
-    """The database at a URL. UsageError when others can see the password, or the password file cannot be read."""
+    """Return the database at a URL.
+
+    Raises UsageError when others can see the password, or when the password file cannot be read.
+    """
     if "password" in _parameters(url) and not may_hold_password:
         raise UsageError(
             "--state has a password, which everybody on this machine can see in the list of processes",
@@ -208,12 +212,12 @@ def _password(file: str) -> str:
 
 
 def _parameters(url: str) -> dict[str, Any]:
-    """Parse a URL. The UsageError for a wrong URL does not repeat it, since a password may be anywhere in it."""
+    """Parse a URL. Raises UsageError for a wrong URL, without the URL, which may have a password at any place."""
     try:
         parameters = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
         parameters = {}
-    # With an @ or a / in it, the host or the name may contain a part of the password.
+    # A host or a name with an @ or a / may contain a part of the password.
     spilled = any(re.search("[@/]", str(parameters.get(key, ""))) for key in ("host", "dbname"))
     if not parameters or spilled or not re.fullmatch(r"[\d,]*", str(parameters.get("port", ""))):
         raise UsageError(
@@ -230,7 +234,7 @@ def _public_url(parameters: Mapping[str, Any]) -> str:
 
 
 def _line(error: BaseException | None, secret: str = "") -> str:
-    """The driver's error message in one line, without the password."""
+    """Return the driver's error message in one line, without the password."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = re.sub(r"^connection failed: ", "", lines[0]) if lines else type(error).__name__
     return without_secret(text, secret)

@@ -1,7 +1,7 @@
 """The tables of the service's state, with types that SQLite and PostgreSQL both have.
 
-SQLite's tables are strict: they check types as PostgreSQL does, and have only INTEGER, REAL, TEXT and BLOB. See
-`migrations` for what a change of a table needs.
+SQLite's tables are strict: they check types as PostgreSQL does, and have only INTEGER, REAL, TEXT and BLOB. The module
+`migrations` describes how to change a table.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from sqlalchemy.types import TypeEngine
 
 
 class Flag(Boolean):
-    """True or false; in SQLite's strict tables 1 or 0."""
+    """True or false, which SQLite's strict tables store as 1 or 0."""
 
 
 @compiles(Flag, "sqlite")
@@ -113,9 +113,9 @@ domains = _table(
     Column("status", TEXT, nullable=False),
     Column("deleted_at", INTEGER),
 )
-"""Domains by their identity, `id`; what belongs to a domain refers to that. The row of a deleted domain stays, so
-that no other domain gets its identity; its name can be taken."""
-# As text, since a partial index makes SQLAlchemy load every dialect that is named for it: 80 ms for PostgreSQL's.
+"""The domains. Other tables refer to a domain by its identity, `id`. The row of a deleted domain stays, so that no new
+domain gets its identity. But a new domain can take its name."""
+# The index is text, since SQLAlchemy loads every dialect that a partial index names: 80 ms for the one of PostgreSQL.
 _ONE_LIVING = DDL("create unique index one_living_domain_per_name on domains (name) where deleted_at is null")
 event.listen(domains, "after_create", _ONE_LIVING)
 domain_applications = _table(
@@ -136,8 +136,8 @@ accounts = _table(
     Column("expires", INTEGER),
     Column("last_used", INTEGER),
 )
-"""An account belongs to a domain or to a reseller. `name` says whose key it is. Of a key from before version 0003 it is
-not known when it was created."""
+"""An account belongs to a domain or to a reseller. `name` says whose key it is. `created` is null for a key that was
+created before version 0003."""
 users = _table("users", Column("email", TEXT, primary_key=True))
 members = _table(
     "members",
@@ -193,11 +193,12 @@ jobs = _table(
     Column("verified", INTEGER),
     Column("kept_from", INTEGER),
 )
-"""`number` is the order in which they were launched. A job belongs to a domain or to a reseller. `place` is where its
-events are, if not every process has them. `holder`, `fence` and `expires` are the lease of the process that runs it;
-`generated`, `reached` and `accepted` are the progress that this process reports. `failing_since` is when the job got an
-error after it had none, `delivered` when rows of it were delivered last. `verified` is the date up to which everything
-was found at the destination, and `kept_from` the date from which the destination keeps rows."""
+"""The jobs. `number` grows in the order of the launches. A job belongs to a domain or to a reseller. `place` says which
+process has the job's events, if not every process has them. `holder`, `fence` and `expires` are the lease of the
+process that runs the job. `generated`, `reached` and `accepted` are the progress that this process reports.
+`failing_since` is the moment at which the job began to fail, and `delivered` the moment at which its rows were
+delivered last. `verified` is the date up to which everything was found at the destination. `kept_from` is the date from
+which the destination keeps rows."""
 Index("jobs_by_domain", jobs.c.domain)
 job_steps = _table(
     "job_steps",
@@ -221,8 +222,8 @@ folder = _table(
     Column("identity", TEXT, primary_key=True),
     Column("uri", TEXT, nullable=False),
 )
-"""The shared folder of a state, with its last address: at most one row. Without a folder, the state of a single service
-has an empty identity and the address `none`."""
+"""At most one row: the identity of the state's shared folder, and the folder's last address. If a single service has no
+folder, the row has an empty identity and the address `none`."""
 
 events_files = _table(
     "events_files",
@@ -231,5 +232,5 @@ events_files = _table(
     Column("tables", JsonText, nullable=False),
     Column("loss", JsonText, nullable=False),
 )
-"""The file of events of each place, see `process.place`: its identity; the end of each table, and how many events the
-table had; and what was lost of it, until somebody confirms that."""
+"""The file of events of each place, see `process.place`. A row has the identity of the file, the end and the number of
+events of each table, and the loss of events until somebody confirms it."""

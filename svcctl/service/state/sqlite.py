@@ -29,7 +29,7 @@ from svcctl.service.state.database import (
 )
 
 LOCK_SECONDS = 10
-"""How long a transaction waits for another process that writes."""
+"""The number of seconds that a transaction waits for another process that writes."""
 
 FAILURES: Mapping[int, tuple[Failure, str | None]] = {
     sqlite3.SQLITE_FULL: (STATE_FULL, None),

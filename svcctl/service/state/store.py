@@ -1,8 +1,8 @@
 """The state of the service: everything but the events, in a database that survives kill -9.
 
 The store owns the connection, its lock, its transactions and the version of the tables. It has no queries on the
-tables: these are in the module of each noun, written with the tables of `schema`, so they do not depend on the
-database. Other processes may have the database open too, such as `svcctl service accounts`.
+tables. Queries are in the module of each noun, and use the tables of `schema`, so they do not depend on the database.
+Other processes, such as `svcctl service accounts`, may have the database open too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from svcctl.service.state.sqlite import SQLite
 T = TypeVar("T")
 
 PAUSE_SECONDS = 0.02
-"""The pause before a transaction is begun again that another process had blocked."""
+"""The seconds before the next attempt to begin a transaction, if another process has blocked the last attempt."""
 
 _log = logging.getLogger("svcctl.service")
 
@@ -46,9 +46,9 @@ class Store:
         """Open the database, and create or upgrade its tables. A path means an SQLite file.
 
         `fill` stores the first rows, in the transaction that creates the tables. Tables of an older version are
-        upgraded with `scripts`, after the database has kept a copy if it can; `before_upgrade` can raise an error to
-        prevent that. UsageError when a newer svcctl or another program wrote the tables, or when they are damaged;
-        StateUnavailable when they cannot be read or changed.
+        upgraded with `scripts`, after the database has kept a copy, if it can. `before_upgrade` can raise an error to
+        prevent an upgrade. Raises UsageError when a newer svcctl or another program wrote the tables, or when they are
+        damaged. Raises StateUnavailable when the tables cannot be read or changed.
         """
         self._database = database = SQLite(place) if isinstance(place, Path) else place
         self._lock = RLock()
@@ -81,15 +81,15 @@ class Store:
         return self._database.shared
 
     def moment(self) -> ColumnElement[int]:
-        """SQL for the present time in epoch milliseconds, by a clock that all processes share."""
+        """Return SQL for the present time in epoch milliseconds, by a clock that all processes share."""
         return self._database.moment()
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Run the block as a transaction: all of its statements or none, and nobody else writes meanwhile.
+        """Run the block as a transaction: all of its statements have effect or none, and nobody else writes meanwhile.
 
-        Inside the block of another transaction, it becomes a part of that. While it waits for another process, other
-        threads can read.
+        Inside the block of another transaction, the new transaction becomes a part of the outer transaction. While a
+        transaction waits for another process, other threads can read.
         """
         until = time.monotonic() + self._database.lock_wait_seconds
         while True:
@@ -115,7 +115,8 @@ class Store:
     def cached_value(self, key: Hashable, read: Callable[[Connection], T]) -> T:
         """Return the cached result of `read`, which is called again only after a change of the database.
 
-        Every request needs its account. None is not cached, because clients could fill the cache with unknown keys.
+        This is for accounts, which every request needs. None is not cached, because clients could fill the cache with
+        unknown keys.
         """
         with self._lock:
             version = self._present_version()
@@ -134,7 +135,7 @@ class Store:
     def _begin_writing(self, until: float) -> Transaction | None:
         """Begin a transaction that writes, or a savepoint inside one; None if another process has locked the database.
 
-        After the moment `until` of the monotonic clock, StateUnavailable instead of None.
+        After the moment `until` of the monotonic clock, raise StateUnavailable instead of returning None.
         """
         begun = self._connection.get_execution_options().get("begin")
         if self._connection.in_transaction() and begun == self._database.writing:
@@ -148,7 +149,7 @@ class Store:
             return None
 
     def _begin(self, statements: Sequence[str]) -> Transaction:
-        """Begin a transaction; if the connection turns out to be closed, on a new one."""
+        """Begin a transaction. If the connection turns out to be closed, use a new connection."""
         self._connection.execution_options(begin=statements)
         try:
             return self._connection.begin()
@@ -158,7 +159,7 @@ class Store:
         return self._connection.begin()
 
     def _present_version(self) -> Hashable:
-        """The present version of the database, see `Database.version`; a closed connection is replaced first."""
+        """Return the present version of the database, see `Database.version`. A closed connection is replaced first."""
         for attempt in (1, 2):
             with self._database.translate_errors():
                 driver = self._driver
@@ -185,7 +186,7 @@ class Store:
         """Create or upgrade the tables in one transaction, so that a killed process leaves them unchanged."""
         database = self._database
         with database.upgrading(self._driver), self.transaction() as connection:
-            version = migrations.version_of(connection)  # another process may have upgraded it
+            version = migrations.version_of(connection)  # another process may have upgraded the tables
             if version == migrations.FOREIGN:
                 raise UsageError(f"the state {database.name} has tables of other programs", hint=database.foreign)
             if version is None:
@@ -212,7 +213,7 @@ def _begin_statements(connection: Connection) -> None:
 
 
 def replace(connection: Connection, table: Table, **row: Any) -> None:
-    """Update the row of a table that has the primary key of `row`, or insert it."""
+    """Update the row of a table that has the same primary key as `row`, or insert `row`."""
     key = [column == row[column.name] for column in table.primary_key]
     if not connection.execute(update(table).where(*key).values(row)).rowcount:
         connection.execute(insert(table).values(row))

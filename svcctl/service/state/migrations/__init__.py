@@ -1,8 +1,9 @@
 """The versions of the state's tables, and the upgrade of a database from an older version.
 
 A new database gets the tables of `schema` and the newest version, without Alembic, which takes long to load. Alembic
-upgrades an older one with the scripts in `versions`, in one transaction. Before the first release, tables are changed
-in `schema` only. After a release, the first script has the released tables, and each later change has its own script.
+upgrades an older database with the scripts in `versions`, in one transaction. Before the first release, tables are
+changed in `schema` only. After a release, the first script has the released tables, and each later change has its own
+script.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def newest(scripts: Path) -> str:
 
 
 def version_of(connection: Connection) -> str | None:
-    """Return the version of a database; None if it has no tables, FOREIGN if it has only other tables."""
+    """Return the version of a database; None if it has no tables, FOREIGN if all tables are of other programs."""
     tables = inspect(connection).get_table_names()
     if schema.version.name in tables:
         version = connection.scalar(select(schema.version.c.version_num)) or FOREIGN

@@ -1,4 +1,4 @@
-"""Add the record of events files, and how far the events of a job are with its destination."""
+"""Add the record of events files, and the date up to which the destination of a job has all events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Add the log of jobs, with the steps of their checkpoints, and the dates up to which they are verified."""
+"""Add the log of jobs, store the steps of their checkpoints in it, and add the dates up to which jobs are verified."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def upgrade() -> None:
 
 
 def _steps(job_id: str, sent: int, checkpoint: Any) -> Iterator[tuple[str, list[Any]]]:
-    """The step of a checkpoint if rows of it were delivered, with its job's ID: it may be of a job before this one."""
+    """Yield the step of a checkpoint, with the ID of its job, if rows of the step were delivered.
+
+    If the job continues an earlier job, the step may belong to the earlier job.
+    """
     try:
         if (rest := checkpoint.get("rest")) is not None:
             job_id, sent, checkpoint = rest["job_id"], rest["sent"], rest["checkpoint"]

@@ -1,6 +1,6 @@
-"""Accounts: API keys with their secrets and tokens, which authorize requests, and the domain or reseller of each.
+"""Accounts, which authorize requests: each has an API key, a secret, perhaps a token, and a domain or a reseller.
 
-An account refers to its domain by the domain's identity, because a new domain can take the name of a deleted one.
+An account refers to its domain by the domain's identity, because a new domain can take the name of a deleted domain.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _ACCOUNTS = schema.accounts.c
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The owner of jobs and queries: a domain, by its identity, or a reseller. All accounts of an owner share them."""
+    """The owner of jobs and queries: a domain, by its identity, or a reseller.
+
+    All accounts of an owner share the owner's jobs and queries.
+    """
 
     domain: int | None = None
     reseller: str | None = None
@@ -32,9 +35,9 @@ class Owner:
 class Account:
     """An API key with its secret and, optionally, a token.
 
-    An account belongs to a domain, whose administrators give it roles, or to a reseller, whose customer domains it
-    manages. For a reseller, `domain` is empty. `domain_id` is the identity of the domain in the store. `name` says
-    whose key it is. The key is refused from the moment `expires`, in epoch milliseconds; if that is None, it does not
+    An account belongs to a domain or to a reseller. An account of a reseller manages the domains of the reseller's
+    customers, and its `domain` is empty. `domain_id` is the identity of the domain in the store. `name` says whose key
+    it is. The key is refused from the moment `expires`, in epoch milliseconds. If `expires` is None, the key does not
     expire.
     """
 
@@ -67,7 +70,7 @@ class Account:
 
 
 def put(store: Store, account: Account) -> None:
-    """Add an account, or replace the one with its key. NotFound when its domain does not exist."""
+    """Add an account, or replace the account with the same key. Raises NotFound when its domain does not exist."""
     with store.transaction() as connection:
         _put(store, connection, account)
 
@@ -87,7 +90,10 @@ def _with(store: Store, column: Column[Any], value: str) -> Account | None:
 
 
 def find(connection: Connection, key: str) -> Account:
-    """Find an account by its key or by its name. NotFound when there is none; UsageError when several have the name."""
+    """Find an account by its key or by its name.
+
+    Raises NotFound when there is no such account, and UsageError when several accounts have the name.
+    """
     matches = _select(connection, or_(_ACCOUNTS.api_key == key, _ACCOUNTS.name == key))
     matches = [account for account in matches if account.api_key == key] or matches
     if not matches:
@@ -118,7 +124,8 @@ def issue(
 ) -> Account:
     """Create an account of a domain or of a reseller, with new secrets.
 
-    NotFound when the domain or reseller does not exist; UsageError when the name is invalid or another key has it.
+    Raises NotFound when the domain or reseller does not exist, and UsageError when the name is invalid or another key
+    has the name.
     """
     if (domain is None) == (reseller is None):
         raise UsageError("a key belongs to a domain or to a reseller", hint="give --domain NAME or --reseller NAME")
@@ -140,7 +147,7 @@ def _check_name(connection: Connection, name: str) -> None:
 
 
 def _put(store: Store, connection: Connection, account: Account) -> Account:
-    """Store an account with the identity of the domain that has its domain's name now, and return it."""
+    """Store an account. Return it with the identity and the full name of its domain, which is found by name."""
     if account.reseller is None:
         domain = domains.find(connection, account.domain)
         account = replace(account, domain=domain.name, domain_id=domain.id)

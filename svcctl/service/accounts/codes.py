@@ -1,7 +1,7 @@
 """The error codes of domain and role operations, each with the HTTP status of its answer and its `reason`.
 
 The interface specifies the codes 106 and 117. It shows no other codes and no HTTP statuses, so the rest of this table
-is a choice of this service. An answer has the interface's shape, `{"error": {"code": 106, "message": "…"}}`.
+is a choice of this service. An answer has the form of the interface, `{"error": {"code": 106, "message": "…"}}`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError
 
 
 class Reason(IntEnum):
-    """The reason why an operation is refused. 131 to 139 are for the interface's rules 1 to 9 about roles."""
+    """The reason why an operation is refused. The codes 131 to 139 are for the interface's rules 1 to 9 about roles."""
 
     status: int
     identifier: str
@@ -46,9 +46,9 @@ class Reason(IntEnum):
     VOLUME = 128, 400, "volume-not-allowed"
     """The price plan does not allow a domain with this volume."""
     NAME_ONLY = 131, 400, "no-role-name"
-    """The name of the role is missing, the only required field."""
+    """The name of the role is missing. No other field is required."""
     ALL = 132, 400, "all-with-others"
-    """`*` stands for all names, so no other name may be next to it."""
+    """A list has other names next to `*`, which already stands for all names."""
     SINGLE = 133, 400, "not-names"
     """The value is neither a list of names nor a single name."""
     GRANTS_NOTHING = 134, 400, "grants-nothing"
@@ -80,6 +80,6 @@ def refusal(
 
 
 def reason_of(error: Exception) -> Reason | None:
-    """The reason of an error that `refusal` made; None for any other error."""
+    """Return the reason of an error that `refusal` made; None for any other error."""
     code = error.code if isinstance(error, ServiceError) else None
     return next((reason for reason in Reason if reason == code), None)

@@ -1,8 +1,8 @@
 """Domains: their names and states, their users, and access to them.
 
-A domain of a reseller has a full name, `<domain>@<reseller>`; the provider's own domains, such as that of the
-local profile, have no @ part and no plan. Deletion is logical: the row stays with its identity, and another domain can
-take the name. Users, roles and jobs refer to the identity of their domain, so another domain of the name gets none.
+A domain of a reseller has a full name, `<domain>@<reseller>`. The provider's own domains, such as the domain of the
+local profile, have no @ part and no plan. Deletion is logical: the row stays with its identity, and a new domain can
+take the name. Users, roles and jobs refer to the identity of their domain, so the new domain gets none of them.
 
     (none) ── create ──> Active <── enable ── Disabled        Pending (set by the provider)
                            └───── disable ──────^                └── ends when the provider sets another state
@@ -30,7 +30,7 @@ from svcctl.service.state.store import Store, is_there
 MAX_NAME_CHARS = 64
 """The maximum length of a full domain name with its @ part. The interface has a limit, but does not state it."""
 NO_ROLE = ""
-"""The stored role of a user of a domain whose role was deleted."""
+"""The stored role of a domain's user if the user's role was deleted."""
 
 _DOMAINS, _MEMBERS = schema.domains.c, schema.members.c
 _COLUMNS = [_DOMAINS[name] for name in ("id", "name", "reseller", "plan", "time", "volume")]
@@ -48,7 +48,7 @@ class StoredDomain:
     status: DomainStatus
 
     def to_json(self) -> dict[str, Any]:
-        """The interface's reseller domain object; it has time and volume only if the plan has them."""
+        """Return the interface's object for a domain of a reseller. Members without a value are left out."""
         fields = {"name": self.name, "plan": self.plan, "time": self.time, "volume": self.volume}
         return {key: value for key, value in fields.items() if value is not None} | {"status": str(self.status)}
 
@@ -80,14 +80,17 @@ def list_domains(store: Store, reseller: str) -> list[StoredDomain]:
 
 
 def get(store: Store, reseller: str, name: str) -> tuple[StoredDomain, list[Member]]:
-    """Return a reseller's domain and its users. Error 106 when the reseller has no such domain."""
+    """Return a reseller's domain and its users. Raises error 106 when the reseller has no such domain."""
     with store.reading() as connection:
         domain = find_of_reseller(connection, reseller, name)
         return domain, members(connection, domain.id)
 
 
 def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> StoredDomain:
-    """Create an Active domain, with the applications of its plan and the generic ones if its reseller wants that."""
+    """Create an Active domain.
+
+    If the reseller wants that, the domain gets the applications of its plan and the generic applications.
+    """
     with store.transaction() as connection:
         new, plan = _new_domain(connection, reseller, fields)
         domain = _insert(connection, new)
@@ -100,7 +103,7 @@ def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> StoredDoma
 
 
 def check(store: Store, reseller: str, fields: Mapping[str, Any]) -> None:
-    """Check whether `create` would accept these fields. Raises the same errors."""
+    """Check whether `create` would accept these fields. Raises the same errors as `create`."""
     with store.reading() as connection:
         _new_domain(connection, reseller, fields)
 
@@ -134,7 +137,10 @@ def disable(store: Store, reseller: str, name: str) -> StoredDomain:
 
 
 def delete(store: Store, reseller: str, name: str) -> StoredDomain:
-    """Delete a domain, its memberships, accounts and jobs, and users without another domain; return the domain."""
+    """Delete a domain with its memberships, accounts and jobs, and return it.
+
+    Users who have no other domain are deleted too.
+    """
     with store.transaction() as connection:
         domain = find_of_reseller(connection, reseller, name)
         _change(connection, domain, deleted_at=seconds_to_ms(time.time()))
@@ -196,7 +202,7 @@ def check_access(connection: Connection, domain: StoredDomain) -> None:
 
 
 def refusals(store: Store, ids: Collection[int]) -> dict[int, SvcctlError]:
-    """Find the domains among `ids` that cannot be accessed, each with the error that says why."""
+    """Find the domains among `ids` that cannot be accessed. Return the error that says why, for each such domain."""
     errors: dict[int, SvcctlError] = {}
     if not ids:
         return errors
@@ -210,7 +216,7 @@ def refusals(store: Store, ids: Collection[int]) -> dict[int, SvcctlError]:
 
 
 def active() -> Select[int]:
-    """The SQL query for the identities of Active domains, whose jobs may run."""
+    """Return the SQL query for the identities of Active domains. Only the jobs of Active domains may run."""
     return select(_DOMAINS.id).where(_DOMAINS.deleted_at.is_(None), _DOMAINS.status == str(DomainStatus.ACTIVE))
 
 
@@ -222,7 +228,10 @@ def with_id(connection: Connection, id: int) -> StoredDomain:
 
 
 def find(connection: Connection, name: str) -> StoredDomain:
-    """Find a domain by its full name, or by the part before the @ if only one domain has it. Error 106 otherwise."""
+    """Find a domain by its full name, or by the part before the @ if only one domain has that part.
+
+    Raises error 106 if there is no such domain, or if several domains have the part.
+    """
     matches = _select(connection, _DOMAINS.name == name)
     matches = matches or _select(connection, _DOMAINS.name.startswith(f"{name}@", autoescape=True))
     if len(matches) != 1:
@@ -231,7 +240,10 @@ def find(connection: Connection, name: str) -> StoredDomain:
 
 
 def available(connection: Connection, domain: StoredDomain, kind: price_plans.Kind) -> tuple[str, ...]:
-    """List the policies or applications of a domain's Admin role; in a domain of the provider, all that exist."""
+    """List the policies or the applications of a domain's Admin role.
+
+    In a domain of the provider, the Admin role has all policies and applications that exist.
+    """
     if domain.reseller is None or domain.plan is None:
         return price_plans.feature_names(connection, kind)
     if kind == "application":
@@ -257,7 +269,7 @@ def with_members(connection: Connection) -> list[tuple[StoredDomain, list[Member
 
 
 def put_provider_domain(store: Store, name: str) -> None:
-    """Create a domain of the provider, which has no reseller and no plan, unless it exists."""
+    """Create a domain of the provider, unless it exists. Such a domain has no reseller and no plan."""
     with store.transaction() as connection:
         if not _select(connection, _DOMAINS.name == name):
             _insert(connection, StoredDomain(0, name, None, None, None, None, DomainStatus.ACTIVE))
@@ -288,7 +300,10 @@ def _move(store: Store, reseller: str, name: str, target: DomainStatus, word: st
 
 
 def find_of_reseller(connection: Connection, reseller: str, name: str) -> StoredDomain:
-    """Find a domain of a reseller, by its full name or the part before the @. Error 106 if there is none."""
+    """Find a domain of a reseller by its full name, or by the part before the @.
+
+    Raises error 106 if there is no such domain.
+    """
     full = name if "@" in name else f"{name}@{reseller}"
     matches = _select(connection, _DOMAINS.name == full, _DOMAINS.reseller == reseller)
     if not matches:

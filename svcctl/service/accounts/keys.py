@@ -1,4 +1,4 @@
-"""API keys for their administrators: the owner of each, and when it was created, expires, and was used last.
+"""API keys as administrators see them: the owner of each key, and when the key was created, expires, and was used last.
 
 This module reads no secrets.
 """
@@ -23,11 +23,11 @@ from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
 
 EXPIRING_MS = 7 * 86_400_000
-"""How long before its expiry a key has the status `expiring`."""
+"""A key has the status `expiring` for this time before it expires."""
 WRITE_SECONDS = 60.0
-"""The interval at which the last uses of keys are stored."""
+"""The minimum interval, in seconds, at which the last uses of keys are stored."""
 LOG_SECONDS = 3600.0
-"""The interval at which the log repeats that an expired key is used."""
+"""The minimum interval, in seconds, at which the log repeats that an expired key is used."""
 
 _ACCOUNTS = schema.accounts.c
 _log = logging.getLogger("svcctl.service")
@@ -59,7 +59,7 @@ class Key:
 
 
 def list_keys(store: Store) -> list[Key]:
-    """List all keys, ordered by domain, reseller and name. Their status is by the clock of the state's database."""
+    """List all keys, ordered by domain, reseller and name. The clock of the state's database decides their status."""
     columns = ("api_key", "name", "reseller", "administrator", "created", "expires", "last_used")
     domain = schema.domains.c.name
     order = (func.coalesce(column, "") for column in (domain, _ACCOUNTS.reseller, _ACCOUNTS.name))
@@ -80,7 +80,7 @@ def _status(expires: int | None, now: int) -> KeyStatus:
 
 
 def describe(store: Store, key: str) -> str:
-    """Describe a key, given by itself or its name, for a question: its owner, and when it was used last."""
+    """Describe a key for a question to the user: its owner, and when it was used last. `key` is the key or its name."""
     with store.reading() as connection:
         account = accounts.find(connection, key)
         used = connection.scalar(select(_ACCOUNTS.last_used).where(_ACCOUNTS.api_key == account.api_key))
@@ -107,7 +107,7 @@ class KeyUses:
             self._used[account.api_key] = seconds_to_ms(now)
 
     def note_refusal(self, account: Account) -> None:
-        """Log that an expired key was used, once an hour for each key."""
+        """Log that an expired key was used, at most once an hour for each key."""
         now = self._monotonic()
         with self._lock:
             if now - self._logged.get(account.api_key, float("-inf")) < LOG_SECONDS:
@@ -117,12 +117,15 @@ class KeyUses:
         _log.warning("refused a request: the key %s expired on %s", name, utc_text(account.expires or 0))
 
     def write_in_time(self) -> None:
-        """Store new uses of keys if the last time was WRITE_SECONDS ago. Raises StateUnavailable."""
+        """Store new uses of keys, unless uses were stored less than WRITE_SECONDS ago. Raises as `write` does."""
         if self._used and self._monotonic() - self._written >= WRITE_SECONDS:
             self.write()
 
     def write(self) -> None:
-        """Store new uses of keys. StateUnavailable when the state cannot be written; the next call stores them then."""
+        """Store new uses of keys.
+
+        Raises StateUnavailable when the state cannot be written. The next call then stores these uses too.
+        """
         with self._lock:
             used, self._used = self._used, {}
         later = or_(_ACCOUNTS.last_used.is_(None), _ACCOUNTS.last_used < bindparam("moment"))

@@ -1,7 +1,8 @@
 """Price plans, the resellers that have them, and the policies and applications that a plan includes.
 
-The interface mentions them, but has no operations to change them. So a new state starts with some, and `svcctl service
-accounts` changes them. Policies and applications are called features. Every domain has the generic features.
+The interface mentions price plans, resellers and features, but has no operations to change them. So a new state starts
+with some of each, and `svcctl service accounts` changes them. Features are policies and applications. Every domain has
+the generic features.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ class Feature:
 class PricePlan:
     """A reseller's price plan.
 
-    `time` and `volume` are the maximum that a domain with the plan may have, and also the default. None means that a
-    domain with the plan has no such value.
+    `time` and `volume` are the maximum values for a domain with the plan, and also the default values. None means that
+    a domain with the plan has no such value.
     """
 
     reseller: str
@@ -66,7 +67,7 @@ def put_feature(store: Store, feature: Feature) -> None:
 
 
 def put_plan(store: Store, plan: PricePlan) -> None:
-    """Add or replace a price plan. UsageError when its reseller, a policy or an application does not exist."""
+    """Add or replace a price plan. Raises UsageError when its reseller, a policy or an application does not exist."""
     with store.transaction() as connection:
         if reseller(connection, plan.reseller) is None:
             raise UsageError(f"no reseller '{plan.reseller}'", reason="unknown-reseller")
@@ -95,7 +96,7 @@ def plan(connection: Connection, reseller: str, name: str) -> PricePlan | None:
 
 
 def generic_feature_names(connection: Connection, kind: Kind) -> tuple[str, ...]:
-    """The names of the generic features of a kind, which every domain has."""
+    """Return the names of the generic features of a kind. Every domain has these features."""
     return tuple(feature.name for feature in _features(connection, kind) if feature.generic)
 
 
@@ -128,7 +129,7 @@ def plans(store: Store) -> list[PricePlan]:
 
 
 def remove_plan(store: Store, reseller: str, name: str) -> None:
-    """Delete a price plan. UsageError while a domain has it, NotFound when there is no such plan."""
+    """Delete a price plan. Raises UsageError while a domain has the plan, and NotFound when there is no such plan."""
     domains, plans = schema.domains.c, schema.plans
     with store.transaction() as connection:
         if is_there(connection, domains.deleted_at.is_(None), domains.reseller == reseller, domains.plan == name):
@@ -138,14 +139,14 @@ def remove_plan(store: Store, reseller: str, name: str) -> None:
 
 
 def remove_feature(store: Store, kind: Kind, name: str) -> None:
-    """Delete a policy or an application, also from plans and domains. NotFound when it does not exist."""
+    """Delete a policy or an application, also from plans and domains. Raises NotFound when it does not exist."""
     with store.transaction() as connection:
         if not connection.execute(delete(schema.features).where(*_is_feature(kind, name))).rowcount:
             raise NotFound(f"no {kind} '{name}'")
 
 
 def remove_reseller(store: Store, name: str) -> None:
-    """Delete a reseller, its accounts and its jobs. UsageError while it has plans or domains."""
+    """Delete a reseller, its accounts and its jobs. Raises UsageError while the reseller has plans or domains."""
     with store.transaction() as connection:
         if reseller(connection, name) is None:
             raise NotFound(f"no reseller '{name}'")

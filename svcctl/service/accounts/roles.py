@@ -32,7 +32,7 @@ def create(store: Store, account: Account, domain_name: str, fields: Mapping[str
 
 
 def update(store: Store, account: Account, domain_name: str, name: str, fields: Mapping[str, Any]) -> CustomRole:
-    """Change the fields of a role that the request gives. A new `name` renames the role, also for its users."""
+    """Change those fields of a role that the request contains. A new `name` renames the role, also for its users."""
     changes = rules.read(fields)
     with store.transaction() as connection:
         domain = _managed_domain(connection, account, domain_name)
@@ -70,7 +70,7 @@ def list_roles(store: Store, account: Account, domain_name: str) -> list[CustomR
 
 
 def delete(store: Store, account: Account, domain_name: str, name: str) -> CustomRole:
-    """Delete a role and return it. Its users have no role then, even if a new role gets the same name."""
+    """Delete a role and return it. Its users are left without a role, even if a new role gets the same name."""
     with store.transaction() as connection:
         domain = _managed_domain(connection, account, domain_name)
         role = _get(connection, domain, name)
@@ -80,7 +80,10 @@ def delete(store: Store, account: Account, domain_name: str, name: str) -> Custo
 
 
 def _managed_domain(connection: Connection, account: Account, name: str) -> domains.StoredDomain:
-    """Return a domain that the account manages (its own, or one of its reseller) and that can be accessed."""
+    """Return a domain by its name. The account must manage the domain, and the domain must be accessible.
+
+    Administrators manage their own domain, and accounts of a reseller manage the reseller's domains.
+    """
     if account.reseller is not None:
         domain = domains.find_of_reseller(connection, account.reseller, name)
     elif name not in (account.domain, account.domain.partition("@")[0]):
@@ -105,7 +108,7 @@ def _available(connection: Connection, domain: domains.StoredDomain) -> Availabl
 
 
 def _require_free(connection: Connection, domain: domains.StoredDomain, name: str) -> None:
-    """Raise an error if another role or a built-in role has this name: users are given roles by name."""
+    """Raise an error if another role or a built-in role has this name, because users get their roles by name."""
     if is_built_in(name):
         raise refusal(Reason.ROLE_TAKEN, f"{name} is the name of a built-in role")
     if _select(connection, domain, name):
@@ -134,7 +137,7 @@ def _role(row: RowMapping) -> CustomRole:
 
 
 def _has_role(domain: domains.StoredDomain, name: str) -> list[ColumnElement[bool]]:
-    """The SQL conditions for the members of a domain who have the role of this name."""
+    """Return the SQL conditions for the members of a domain who have the role with this name."""
     return [schema.members.c.domain == domain.id, schema.members.c.role == name]
 
 

@@ -4,13 +4,14 @@
 which raises an error with the rule's code (131 to 139 for rules 1 to 9). Where the rules leave a choice, the service
 decides as follows:
 
-- Rule 1: a create without policies, applications and resourceIds grants all of them. A create with some of the three
-  grants nothing of the others, so a role never grants more than the request says.
-- Rule 2: `*` is stored as `*`, so it includes everything that becomes available later. Nothing else can be next to it.
+- Rule 1: a new role grants everything if its request has no policies, no applications and no resourceIds. If the
+  request has any of the three, the role grants nothing of the others. So a role never grants more than the request
+  says.
+- Rule 2: `*` is stored as `*`, so it includes everything that becomes available later. No other name can be next to it.
 - Rule 4: a role grants at least one policy or application that the domain has; `*` grants none if the domain has none.
-  This holds for a create, and for an update of policies or applications. A role does not change when its domain loses
-  a policy or an application. An update with empty applications removes them. If it also names a default application,
-  the role must already include that application, and keeps only that one.
+  This is checked when a role is created, and when its policies or applications are updated. A role does not change when
+  its domain loses a policy or an application. An update with empty applications removes the role's applications. If the
+  update also names a default application, the role must already have that application, and keeps only that one.
 - Rule 5: a default application is never required. If it is set, it must be among the applications.
 - Rule 7 applies to applications too.
 """
@@ -46,7 +47,7 @@ class CustomRole:
     default_application: str | None
 
     def to_json(self) -> dict[str, Any]:
-        """The interface's role object. Labels of resourceIds are not stored, so all integers are under one label."""
+        """Return the interface's role object. Labels of resourceIds are not stored, so all integers have one label."""
         everything = self.resource_ids is None
         fields: dict[str, Any] = {
             "name": self.name,
@@ -62,10 +63,10 @@ class CustomRole:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The fields of a request that creates or updates a role; a field that it does not give is None.
+    """The fields of a request that creates or updates a role. A field that the request does not have is None.
 
-    `resource_ids` is a tuple of one value, because None as the value stands for all resources. An empty default
-    application removes the present one (rule 6).
+    `resource_ids` is a tuple with one element. If this element is None, it stands for all resources. An empty default
+    application removes the role's default application (rule 6).
     """
 
     name: str | None = None
@@ -107,7 +108,7 @@ def role_name(key: str, value: object) -> str:
 
 
 def names(key: str, value: object) -> Names:
-    """Read a list of names, a single name, which means a list of that name, or `*` for all (rules 2 and 3)."""
+    """Read a list of names, or `*` for all names (rule 2). A single name means a list with that name (rule 3)."""
     items = [value] if isinstance(value, str) else value
     if not isinstance(items, list) or not all(isinstance(name, str) and name for name in items):
         raise refusal(Reason.SINGLE, f"{key} must be a list of names, or a single name")
@@ -117,7 +118,7 @@ def names(key: str, value: object) -> Names:
 
 
 def resources(key: str, value: object) -> tuple[Resources]:
-    """Read resource IDs: the integers of the lists of all labels; the label `*` means all (rules 2 and 8)."""
+    """Read resource IDs: the integers in the lists of all labels. The label `*` means all resources (rules 2 and 8)."""
     if value == WILDCARD:
         return (None,)
     if not isinstance(value, dict):
@@ -160,21 +161,27 @@ _READERS: dict[str, tuple[str, Callable[[str, object], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Available:
-    """The policies and applications that are available in a domain: those of its Admin role."""
+    """The policies and applications that are available in a domain. The domain's Admin role has all of these."""
 
     policies: Collection[str]
     applications: Collection[str]
 
 
 def with_all_grants(changes: Changes) -> Changes:
-    """Complete the grants of a new role: everything if the request mentions no grant, else nothing more (rule 1)."""
+    """Complete the grants of a new role (rule 1).
+
+    If the request mentions no grant, the role grants everything. Otherwise, the role grants only what the request says.
+    """
     if changes.policies is None and changes.applications is None and changes.resource_ids is None:
         return replace(changes, policies=ALL_NAMES, applications=ALL_NAMES, resource_ids=(None,))
     return replace(changes, policies=changes.policies or (), applications=changes.applications or ())
 
 
 def keep_default_application(role: CustomRole, changes: Changes, available: Collection[str]) -> Changes:
-    """Keep the default application in an update that empties the applications; the role must have it (rule 4)."""
+    """Keep the default application in an update that empties the applications (rule 4).
+
+    Raises an error if the role does not have the default application that the update names.
+    """
     application = changes.default_application
     if changes.applications != () or not application:
         return changes
@@ -200,7 +207,7 @@ def require_a_grant(role: CustomRole, available: Available) -> None:
 
 
 def granted_names(names: Names, available: Collection[str]) -> Collection[str]:
-    """The names in a role's list that are available in the domain; all available names for `*`."""
+    """Return the names in a role's list that are available in the domain; all available names for `*`."""
     return available if names == ALL_NAMES else [name for name in names if name in available]
 
 
@@ -228,7 +235,7 @@ def require_available(kind: str, names: Names | None, available: Collection[str]
 
 
 def new_role(changes: Changes, available: Available) -> CustomRole:
-    """Make the role that a request creates. ServiceError with the code of the first rule that the request breaks."""
+    """Make the role that a request creates. If the request breaks a rule, raises ServiceError with the rule's code."""
     if changes.name is None:
         raise refusal(Reason.NAME_ONLY, "the role's name is missing")
     bare = CustomRole(changes.name, None, (), (), (), None, None)
@@ -236,7 +243,7 @@ def new_role(changes: Changes, available: Available) -> CustomRole:
 
 
 def updated_role(role: CustomRole, changes: Changes, available: Available) -> CustomRole:
-    """Make the role that results from an update. Fields that the request does not give are not checked again."""
+    """Make the role that results from an update. Fields that the request does not have are not checked again."""
     return _checked_role(role, keep_default_application(role, changes, available.applications), available)
 
 
@@ -252,7 +259,7 @@ def _checked_role(current: CustomRole, changes: Changes, available: Available) -
 
 
 def _merged_role(role: CustomRole, changes: Changes) -> CustomRole:
-    """Replace the fields of a role that a request gives. An empty text removes a field (by rule 6 the default)."""
+    """Replace those fields of a role that a request contains. An empty text removes a field (see rule 6)."""
     return CustomRole(
         role.name if changes.name is None else changes.name,
         role.description if changes.description is None else changes.description or None,

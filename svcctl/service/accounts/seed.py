@@ -53,7 +53,7 @@ def open_store(
     """Open the state of the local service, and fill it if it is new. Other processes may have it open too.
 
     The state is in a PostgreSQL database if `state` or the environment has its URL, else in a file. `is_service` means
-    that this process holds the service's lock. Unavailable when the state cannot be read or written.
+    that this process holds the service's lock. Raises Unavailable when the state cannot be read or written.
     """
     files.make()
     credentials = process.all_credentials(files)
@@ -89,7 +89,7 @@ def _database(environment: Mapping[str, str], state: str | None) -> Database | N
 
 
 def _require_no_service(files: process.ServiceFiles) -> None:
-    """Raise Locked if the service runs: it uses the tables that an upgrade would change."""
+    """Raise Locked if the service runs, because it uses the tables that an upgrade would change."""
     if process.running_process(files) is not None:
         raise Locked(
             f"state file {files.state} needs an upgrade, and the local service of an older svcctl is running",
@@ -113,8 +113,8 @@ def catalog(store: Store) -> None:
 def _profiles(store: Store, credentials: Sequence[Mapping[str, str]], directory: Path) -> None:
     """Store the accounts of the built-in profiles, whose credentials are `api_key`, `api_secret` and `token`.
 
-    The names of the accounts have the host and directory of the credentials file, so that accounts can be found whose
-    host or directory was removed.
+    The name of each account contains the host and the directory of the credentials file. So people can find accounts
+    whose host or directory was removed.
     """
     where = os.fsencode(f"{socket.gethostname()}:{directory}").decode("utf-8", "replace")
     own_name, reseller_name = (f"profile {profile} of {where}" for profile in BUILT_IN)

@@ -26,11 +26,11 @@ def assign(store: Store, name: str, email: str, role: str | None) -> tuple[str, 
     """Add a user to a domain, or change the user's role in it.
 
     Returns the domain's full name, the role, and the email of the former owner if the owner changed. If `role` is None,
-    a user of the domain keeps the present role, and a new user gets the role USER. The role OWNER makes the user the
-    owner, instead of the former one, with the role ADMIN.
+    a user of the domain keeps the present role, and a new user gets the role USER. With the role OWNER, the user
+    replaces the former owner, and gets the role ADMIN.
 
-    NotFound when there is no such role. UsageError when the email is invalid, when the first user of a domain would not
-    be its owner, or when the owner would lose the role while there is no other owner.
+    Raises NotFound when there is no such role. Raises UsageError when the email is invalid, when the first user of a
+    domain would not be its owner, or when the owner would lose the role while there is no other owner.
     """
     if not _EMAIL.fullmatch(email):
         raise UsageError(f"'{email}' is not an email address", hint="write it as in ann@acme.example")
@@ -69,10 +69,10 @@ def memberships_to_end(store: Store, name: str) -> list[tuple[StoredDomain, Memb
 
 
 def remove(store: Store, name: str) -> None:
-    """Remove a user from all domains (EMAIL) or from one (DOMAIN/EMAIL), and delete users who have no domain then.
+    """Remove a user from all domains (EMAIL) or from one domain (DOMAIN/EMAIL). Delete users who then have no domain.
 
-    NotFound when there is no such user; UsageError when the user owns one of the domains, which nobody could access
-    then.
+    Raises NotFound when there is no such user. Raises UsageError when the user owns one of the domains, because nobody
+    could access that domain any more.
     """
     with store.transaction() as connection:
         for domain, member in _memberships_to_end(connection, name):

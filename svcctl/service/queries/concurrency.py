@@ -3,13 +3,14 @@
 The work on a query is done in pieces: its plan, and each batch of its rows. A piece takes a place while it runs in a
 thread, and the query has no place between two pieces. So a client that reads slowly, or not at all, holds no place.
 
-- A free place goes to the domain that has the fewest, and in it to the query that has waited longest. A query that has
-  run before waits up to HANDICAP longer, so that new queries pass it, but no query waits for ever.
+- A free place goes to the domain that has the fewest places, and there to the query that has waited longest. A query
+  that has run before waits up to HANDICAP longer, so that new queries pass it, but no query waits for ever.
 - A piece that takes longer than LONG_PIECE_SECONDS is long. It leaves its place and takes one of the places for long
-  pieces. There are half as many of those, and one domain gets at most half of them. If none is free, the piece is
-  stopped, and repeated when one is; a piece that cannot be repeated continues.
-- A domain has a share of open queries, including those that wait and those whose clients read slowly. One more is
-  refused with 429.
+  pieces. There are half as many places for long pieces, and one domain gets at most half of these. If no place for long
+  pieces is free, the piece is stopped, and repeated when such a place is free. A piece that cannot be repeated
+  continues.
+- A domain may have only a limited number of open queries. Queries that wait count, and so do queries whose clients read
+  slowly. A query above the limit is refused with 429.
 
 Only `load`, `domains`, `api_keys` and `end` may be called outside of the event loop.
 """
@@ -29,13 +30,13 @@ from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service.accounts.accounts import Owner
 
 LONG_PIECE_SECONDS = 1.0
-"""A piece of work that takes longer than this counts as long."""
+"""A piece of work that takes more seconds than this counts as long."""
 HANDICAP = 0.25
 """The maximum additional seconds that a query waits for a place if it has run before."""
 INTERRUPT_SECONDS = 0.1
-"""The interval at which an interrupt is repeated: an engine may miss one that it gets while it starts."""
+"""The interval, in seconds, at which an interrupt is repeated, because an engine that starts may miss an interrupt."""
 TOO_MANY_REQUESTS = 429
-"""The HTTP status for a query that is refused because too many are open."""
+"""The HTTP status for a query that is refused because too many queries are open."""
 
 T = TypeVar("T")
 Interrupt = Callable[[SvcctlError], None]
@@ -43,7 +44,10 @@ Interrupt = Callable[[SvcctlError], None]
 
 
 class QueryTurns:
-    """The places of a service: `places` for pieces of work, and a `share` of open queries for each owner."""
+    """The limits of a service: it works on `places` pieces at once, and each owner may have `share` open queries.
+
+    A piece of work is long after `slice_seconds`.
+    """
 
     def __init__(
         self, executor: Executor, *, places: int, share: int, slice_seconds: float = LONG_PIECE_SECONDS
@@ -56,7 +60,10 @@ class QueryTurns:
         self._open: set[OpenQuery] = set()
 
     def open(self, owner: Owner, key: str | None = None) -> OpenQuery:
-        """Begin a query of an owner, requested with an API key. ServiceError 429 if the owner has too many."""
+        """Begin a query of an owner, which was requested with the API key `key`.
+
+        Raises ServiceError 429 if the owner has too many open queries.
+        """
         count = sum(query.owner == owner for query in self._open)
         if count >= self._share:
             raise ServiceError(
@@ -70,16 +77,16 @@ class QueryTurns:
         return query
 
     def load(self) -> Mapping[str, int]:
-        """The numbers of queries that are running, waiting for their turn, or idle. May be called from any thread."""
+        """Count the queries that are running, waiting for their turn, or idle. May be called from any thread."""
         counts = Counter(query.state for query in self._open.copy())
         return {state: counts[state] for state in ("running", "waiting", "idle")}
 
     def domains(self) -> Collection[int]:
-        """The domains that have open queries. May be called from any thread."""
+        """Return the domains that have open queries. May be called from any thread."""
         return {query.owner.domain for query in self._open.copy() if query.owner.domain is not None}
 
     def api_keys(self) -> Collection[str]:
-        """The API keys that have open queries. May be called from any thread."""
+        """Return the API keys that have open queries. May be called from any thread."""
         return {query.key for query in self._open.copy() if query.key is not None}
 
     def end(self, domains: Mapping[int, SvcctlError], keys: Mapping[str, SvcctlError]) -> None:
@@ -100,7 +107,7 @@ class OpenQuery:
         self.owner = owner
         self.key = key
         self.ended: asyncio.Future[SvcctlError] = self._loop.create_future()
-        """A future with the error with which the query must end early."""
+        """A future for the case that the query must end early. Its result is the error with which the query ends."""
         self.closed: asyncio.Future[None] = self._loop.create_future()
         """A future that is done when no work on the query runs any more."""
         self.waiting = False
@@ -130,12 +137,12 @@ class OpenQuery:
 
     @property
     def state(self) -> str:
-        """The state of the query: running, waiting or idle. While idle, its client reads, or no events arrive."""
+        """The state of the query: running, waiting or idle. An idle query waits for its client or for new events."""
         return "running" if self._since is not None else "waiting" if self.waiting else "idle"
 
     @property
     def seconds(self) -> float:
-        """The seconds for which the engine has worked on the query."""
+        """The number of seconds for which the engine has worked on the query."""
         return self._used + (0.0 if self._since is None else monotonic() - self._since)
 
     async def run(self, work: Callable[..., T], *arguments: Any, interrupt: Interrupt | None = None) -> T:
@@ -195,7 +202,7 @@ class _Waiter:
 
 @dataclass
 class _Places:
-    """The places for short or for long pieces, the share of them that an owner may take, and the waiting queue."""
+    """The places for short or long pieces: their `number`, and the `share` that one owner may take at most."""
 
     number: int
     share: int
@@ -206,7 +213,7 @@ class _Places:
         return self._taken.total() < self.number and self._taken[owner] < self.share
 
     async def take(self, owner: Owner, due: float) -> None:
-        """Wait for a free place, and take it. Waiting queries are ordered by `due`, see `_fill`."""
+        """Wait for a free place, and take it. Waiting queries with a lower `due` come first, see `_fill`."""
         waiting = _Waiter(owner, due, asyncio.get_running_loop().create_future())
         self._queue.append(waiting)
         self._fill()

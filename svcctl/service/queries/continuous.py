@@ -1,14 +1,15 @@
 """Continuous queries: a query is answered in steps, and each step is one plan over a part of the events.
 
-A query whose range is over has a single step. A query without `to`, or with `to` in the future, has a step whenever
-there are new results: rows as they are stored, groups of a period when the period is over, other groups at `to`.
+A query whose range lies in the past has a single step. A query without `to`, or with `to` in the future, has a step
+whenever there are new results. Rows are returned as they are stored, groups of a period when the period is over, and
+other groups at `to`.
 
 A query keeps the columns that its table had at first: `*` does not include columns that loads add later. If the type of
-a column becomes wider, a job uses it from its next step on, because its rows are text. An open response has already
-stated its types, so it ends with an error.
+a column becomes wider, a job uses the new type from its next step on, because the job's rows are text. An open response
+has already stated its types, so it ends with an error.
 
-A period is closed `lag` after its end. Events that are stored later are in no group; `late_after` counts those that
-match the query.
+A period is closed `lag` after its end. Events that are stored later are in no group. If they match the query,
+`late_after` counts them.
 
 The module `schedule` decides which step comes next.
 """
@@ -32,18 +33,18 @@ from svcctl.service.settings import LAG_TIME
 RANGE_GRACE = timedelta(seconds=2)
 """How long a query waits after the end of its range for events that are stored late."""
 LATE_MS = 2000
-"""The minimum time in ms between two counts of late events, unless a period ends."""
+"""The minimum number of milliseconds between two counts of late events, unless a period ends."""
 
 
 class Steps:
     """The steps of a query, and the plan of each step on the engine that has the query's table.
 
-    `launched` is the moment of the request. If the range ends later than that, the last step waits for the end. A step
-    of a `repeatable` query returns the same rows in the same order each time it runs. A period is closed `lag` seconds
-    after its end. A `complete` table gets no more events, so the query does not wait for the end of its range.
-    `covered` are the events that the query leaves out because it continues another one. `columns` are the names of the
-    columns that the table had at the request; None means its present columns. QueryError when the query cannot run, or
-    cannot run without an end.
+    `launched` is the moment of the request. If the range ends after this moment, the last step waits for the end of the
+    range. A step of a `repeatable` query returns the same rows in the same order each time it runs. A period is closed
+    `lag` seconds after its end. A `complete` table gets no more events, so the query does not wait for the end of its
+    range. `covered` are the events that the query leaves out because it continues another query. `columns` are the
+    names of the columns that the table had at the request; None means the table's present columns. Raises QueryError
+    when the query cannot run, or cannot run without an end.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Steps:
 
     @property
     def _engine(self) -> Engine:
-        """The engine that has the table now. The table may be moved to another one between two steps."""
+        """The engine that has the table now. Between two steps, the table may be moved to another engine."""
         return self._engines.of(self._query.table)
 
     @property
@@ -105,12 +106,16 @@ class Steps:
         return self.schedule.end is None
 
     def over(self, step: Step | None, rows: int) -> bool:
-        """Whether `step` is the last one, if the query has returned `rows` rows after it."""
+        """Whether `step` is the last step. `rows` is the number of rows that the query has returned after this step."""
         return self.schedule.over(step, rows)
 
     def next(self, before: Step | None, rows: int) -> Step | None:
-        """The step after `before`, if the query has returned `rows` rows; None while there is nothing new."""
-        # The clock is read before the mark: rows that are stored before the last step is due must be in that step.
+        """Return the step after `before`, or None while there is nothing new.
+
+        `rows` is the number of rows that the query has returned so far.
+        """
+        # The clock is read before the mark, because rows that are stored before the last step is due must be in that
+        # step.
         now = self._launched if self._at_once else to_ms(self._clock())
         mark = self._engine.stored.mark(self._query.table) if self._marked else None
         read = self.schedule.covered if before is None else before
@@ -122,9 +127,10 @@ class Steps:
     def late_after(
         self, before: Step | None, step: Step | None, rows: int, late: LateEvents | None
     ) -> LateEvents | None:
-        """Count the late events so far, after `next(before, rows)` has returned `step`; None until a period is closed.
+        """Count the late events so far. Return None until a period is closed.
 
-        `late` is the result of the previous call. Events are counted when a period ends, else at most once in LATE_MS.
+        Call this after `next(before, rows)` has returned `step`. `late` is the result of the previous call. Events are
+        counted when a period ends, and otherwise at most once in LATE_MS.
         """
         if self.schedule.kind is not StepKind.BUCKETS or before is None or (before.skip and rows == before.first):
             return late  # a step whose rows are all skipped is repeated with a later end, and closes no period
@@ -150,10 +156,10 @@ class Steps:
             return sum(sum(batch.column(0).to_pylist()) for batch in stream)
 
     def read_up_to(self, step: Step | None) -> int:
-        """The moment in epoch ms up to which the query has read all events; 0 if it is not known.
+        """Return the moment, in epoch milliseconds, up to which the query has read all events; 0 if it is unknown.
 
-        Rows are read as they are stored, so up to the last call of `next`. Groups are read up to the end of `step`, the
-        last step.
+        A query of rows has read all events up to the last call of `next`. A query of groups has read all events up to
+        the end of `step`, which is the last step.
         """
         match self.schedule.kind:
             case StepKind.ARRIVALS:
@@ -165,8 +171,8 @@ class Steps:
     def plan(self, step: Step, *, dated: bool = False) -> Plan:
         """Compile the plan of a step; `dated` adds a column with each row's date, see `compile`.
 
-        ServiceError when the table was replaced by one with other columns, or when its types have changed in an open
-        response.
+        Raises ServiceError when the table was replaced by a table with other columns. Also raises ServiceError when the
+        columns' types have changed, unless the query is `repeatable`.
         """
         tables = self._tables()
         key = step, dated, id(tables)  # a write may have changed the order or the columns of a table
@@ -194,7 +200,7 @@ class Steps:
         return plan
 
     def _with_first_columns(self, tables: Catalog) -> Catalog:
-        """Reduce the query's table in a catalog to the columns that it had at the first step."""
+        """Reduce the query's table in a catalog to the columns that the table had at the first step."""
         table = tables.get(self._query.table)
         if table is None:
             return tables
@@ -207,7 +213,10 @@ class Steps:
         }
 
     def _tables(self) -> Catalog:
-        """All tables. The query's table is looked up if it is not among them; Unavailable if it cannot be read."""
+        """Return all tables. If the query's table is not among them, look it up in the other engines.
+
+        Raises Unavailable if the query's table cannot be read.
+        """
         name = self._query.table
         tables = self._engine.stored.tables()
         if name in tables:
@@ -228,7 +237,10 @@ def _schedule_of(
     *,
     complete: bool,
 ) -> tuple[tree.Query, Schedule]:
-    """Make the schedule of a query. It gets the limit and offset over all steps, which the returned query lacks."""
+    """Make the schedule of a query, and return the query without the limits and offsets that the schedule takes over.
+
+    These are the limits and offsets that hold for all steps together.
+    """
     start, end = to_ms(request.range.start), request.range.end
     over = end is not None and (complete or end <= launched)
     due = None if end is None else min(to_ms(end), to_ms(launched)) if over else to_ms(end) + RANGE_GRACE // MILLISECOND
@@ -262,20 +274,20 @@ def _schedule_of(
 
 
 def period_of(query: tree.Query) -> int | None:
-    """The length in seconds of the periods by which a query groups; None if it does not group by periods."""
+    """Return the length, in seconds, of the periods by which a query groups; None if it does not group by periods."""
     groups = [clause for clause in query.clauses if isinstance(clause, tree.Group)]
     return groups[0].every if len(groups) == 1 else None
 
 
 def _count_query(query: tree.Query) -> tree.Query:
-    """Make the query that counts the events which a query groups."""
+    """Make the query that counts the events that `query` would group."""
     at = next(at for at, clause in enumerate(query.clauses) if isinstance(clause, tree.Group))
     whole = (tree.Group(None, ()), tree.Select((tree.Item(tree.Call("count", ())),)))
     return replace(query, clauses=(*query.clauses[:at], *whole))
 
 
 def _without_bounds(query: tree.Query) -> tuple[tree.Query, int | None, int]:
-    """Remove the limits and offsets at the end of a query; also return the limit and the offset that they mean."""
+    """Remove the limits and offsets at the end of a query. Also return the total limit and the total offset."""
     clauses = list(query.clauses)
     limit: int | None = None
     offset = 0

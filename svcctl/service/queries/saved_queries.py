@@ -33,7 +33,7 @@ def list_queries(store: Store) -> list[SavedQuery]:
 
 
 def get(store: Store, id: str) -> SavedQuery:
-    """The saved query with this ID. NotFound when there is none."""
+    """Return the saved query with this ID. Raises NotFound when there is no such query."""
     with store.reading() as connection:
         row = connection.execute(select(queries).where(queries.c.id == id)).mappings().one_or_none()
         ids = [] if row else connection.execute(select(queries.c.id)).scalars().all()
@@ -46,9 +46,10 @@ def get(store: Store, id: str) -> SavedQuery:
 
 
 def check(query: SavedQuery) -> None:
-    """Check that a query can be saved. ServiceError with the place of a syntax error.
+    """Check that a query can be saved. Raises ServiceError with the place of a syntax error.
 
-    UsageError when its ID is invalid, or it has a variable, which only `svcctl query` and `svcctl export` fill in.
+    Raises UsageError when the query's ID is invalid, or when the query has a variable. Variables are filled in only by
+    `svcctl query` and `svcctl export`.
     """
     # Imported here because the parser takes longer to load than listing or deleting a query takes.
     from svcctl.service.language import QueryError, parse
@@ -77,14 +78,14 @@ def check(query: SavedQuery) -> None:
 
 
 def put(store: Store, query: SavedQuery) -> None:
-    """Save a query, or replace the one with its ID. Raises the errors of `check`."""
+    """Save a query, or replace the query with the same ID. Raises the errors of `check`."""
     check(query)
     with store.transaction() as connection:
         replace(connection, queries, id=query.id, text=query.text)
 
 
 def remove(store: Store, id: str) -> None:
-    """Delete a saved query. NotFound when there is none with this ID."""
+    """Delete a saved query. Raises NotFound when there is no query with this ID."""
     with store.transaction() as connection:
         if not connection.execute(delete(queries).where(queries.c.id == id)).rowcount:
             raise NotFound(f"no saved query '{id}'")

@@ -1,7 +1,7 @@
-"""The schedule of a query, and the choice of its next step: `next_step` depends only on its arguments.
+"""The schedule of a query, and the choice of its next step. The function `next_step` depends only on its arguments.
 
-A Step holds all values that decide its rows, so it can be repeated: a response keeps it in memory, a job saves it. Rows
-are numbered through all steps of a query, and `skip` and `limit` count the rows of all steps.
+A Step holds all values that decide its rows, so it can be repeated. A response keeps its last step in memory, and a job
+saves its last step. Rows are numbered through all steps of a query, and `skip` and `limit` count the rows of all steps.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from svcctl.service.engines import Mark
 
 LAG_MS = seconds_to_ms(LAG_TIME.default_value)
-"""How long a period stays open after its end by default, in milliseconds."""
+"""The default time, in milliseconds, for which a period stays open after its end."""
 
 
 class StepKind(StrEnum):
     ONCE = "once"
     """A single step over the whole range."""
     ARRIVALS = "arrivals"
-    """A step for the rows stored since the previous step, by their place in the table, so late events are included."""
+    """Each step has the rows that were stored since the previous step, whatever their dates. So late events count."""
     BUCKETS = "buckets"
-    """A step for the periods that ended since the previous step."""
+    """Each step has the periods that ended since the previous step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """The facts that decide the steps of a query. Moments are in epoch milliseconds, durations in milliseconds.
 
-    The last step is due at `due`; if that is None, the query never ends. `period` is the length of the periods by which
-    the query groups, and `lag` is how long a period stays open after its end.
+    The last step is due at `due`; if `due` is None, the query never ends. `period` is the length of the periods by
+    which the query groups, and `lag` is the time for which a period stays open after its end.
     """
 
     kind: StepKind
@@ -47,21 +47,21 @@ class Schedule:
     period: int = 0
     lag: int = LAG_MS
     covered: CoveredEvents | None = None
-    """The events that the query leaves out because it continues another query; None if it continues none."""
+    """The events that the query leaves out because it continues another query; None if it continues no query."""
 
     def over(self, step: Step | None, rows: int) -> bool:
-        """Whether `step` is the last one, if the query has returned `rows` rows after it."""
+        """Whether `step` is the last step. `rows` is the number of rows that the query has returned after this step."""
         return rows == self.limit or (step is not None and step.last)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of a query: rows stored after the mark `since` up to the mark `until`, with dates from `start` to `end`.
+    """A step of a query. It reads the rows stored between two marks, `since` and `until`, and dated `start` to `end`.
 
-    Moments are in epoch milliseconds. `first` is the number of the step's first row, counted from 0 through all steps;
-    `skip` rows are left out before it. Without `since` the step begins with the first row of the table; without `until`
-    it reads all rows that are stored when it runs. `now` is the value of now() in the query. No step follows the one
-    with `last`.
+    Moments are in epoch milliseconds. `first` is the number of the step's first row, counted from 0 through all steps.
+    Before this row, `skip` rows are left out. Without `since`, the step begins with the first row of the table. Without
+    `until`, the step reads all rows that are stored when it runs. `now` is the value of now() in the query. `last`
+    means that no other step follows.
     """
 
     first: int
@@ -83,7 +83,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class LateEvents:
-    """The number of late events stored up to a mark: they are in no group, because their period was closed."""
+    """The number of late events stored up to a mark. Late events are in no group, because their period was closed."""
 
     count: int
     until: Mark | None
@@ -91,10 +91,10 @@ class LateEvents:
 
 @dataclass(frozen=True, slots=True)
 class CoveredEvents:
-    """The events that a job has read, and that a query which continues the job leaves out.
+    """The events that a job has read. A query that continues the job leaves them out.
 
-    These are all events stored up to `since`, and the events stored up to `until` that are dated before `end` (epoch
-    milliseconds). Without `end`, both marks are the same.
+    These are all events stored up to the mark `since`. They also include the events that were stored up to the mark
+    `until` and are dated before `end` (epoch milliseconds). Without `end`, both marks are the same.
     """
 
     since: Mark | None
@@ -103,14 +103,14 @@ class CoveredEvents:
 
 
 def covered_after(before: CoveredEvents | None, step: Step) -> CoveredEvents:
-    """The events that a job has read after a step; `before` are those that it left out itself."""
+    """Return the events that a job has read when a step is done. `before` are the events that the job left out."""
     if step.end is None:
         return CoveredEvents(step.until, step.until, None)
     return CoveredEvents(before.since if before else None, step.until, step.end)
 
 
 def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark: Mark | None) -> Step | None:
-    """The step after `before`, at the moment `now`; None while there is nothing new, and if the query is over.
+    """Return the step after `before`, at the moment `now`. Return None if there is nothing new or the query is over.
 
     `rows` is the number of rows that the query has returned so far, and `mark` is the present end of the table.
     """
@@ -135,13 +135,13 @@ def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark
         return None
     since = covered.since if covered is not None and schedule.kind is StepKind.BUCKETS else None
     if before is None and covered is not None and schedule.kind is StepKind.ARRIVALS:
-        if covered.end is not None and (end is None or covered.end < end):  # stored before, but dated after its end
+        if covered.end is not None and (end is None or covered.end < end):  # events stored earlier, with later dates
             return Step(rows, 0, covered.since, covered.until, covered.end, end, now, last=False)
         return Step(rows, 0, covered.until, mark, schedule.start, end, now, last)
     if before is None:
         return Step(rows, schedule.skip, since, mark, first, end, now, last)
     if before.skip and rows == before.first:
-        # All rows of the step were skipped. It is repeated with a later end, so skipped rows need not be counted.
+        # All rows of the step were skipped. The step is repeated with a later end, so nobody counts the skipped rows.
         return replace(before, until=mark, end=end, now=now, last=last)
     if schedule.kind is StepKind.ARRIVALS:
         return Step(rows, 0, before.until, mark, schedule.start, end, now, last)

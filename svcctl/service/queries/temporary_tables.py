@@ -19,11 +19,11 @@ from svcctl.service.language import parse
 from svcctl.service.queries.concurrency import TOO_MANY_REQUESTS, OpenQuery
 
 MAX_TEMPORARY_TABLES = 8
-"""The maximum number of temporary tables at once: each may need as much memory as the service's own tables."""
+"""The maximum number of temporary tables at once. Each table may need as much memory as the service's own tables."""
 
 
 class NotTheFile(NotFound):
-    """The error for a query of loaded files that reads another table."""
+    """The error for a query of loaded files that reads another table than `file`."""
 
     reason = "not-the-file"
 
@@ -36,7 +36,10 @@ class NotTheFile(NotFound):
 
 
 def check_query(text: str) -> None:
-    """Check a query of loaded files. QueryError if it cannot be parsed, NotTheFile if it reads another table."""
+    """Check a query of loaded files.
+
+    Raises QueryError if the query cannot be parsed, and NotTheFile if it reads another table than `file`.
+    """
     if (table := parse(text).table) != FILE_TABLE:
         raise NotTheFile(table)
 
@@ -52,20 +55,23 @@ class TemporaryTable:
     _engines: Engines | None = None
 
     def open(self, engine: AbstractContextManager[Engine]) -> Tables:
-        """Open the engine of the table until `close`, and return its Tables, in which the table is then stored."""
+        """Open the engine of the table, and return the engine's Tables, which will hold the table."""
         opened = self._closing.enter_context(engine)
         self._engines = Engines(opened)
         return opened.stored
 
     @property
     def engines(self) -> Engines:
-        """The engine of the table, in the form of a service's engines. NotFound before `open`."""
+        """The engine of the table, as the only one of an Engines object. Raises NotFound before `open`."""
         if self._engines is None:
             raise _gone()
         return self._engines
 
     async def close(self, loading: asyncio.Future[Any]) -> None:
-        """End the queries of the table, and remove it when nothing uses it; `loading` is the work that fills it."""
+        """End the queries of the table, wait until nothing uses the table, and close its engine.
+
+        `loading` is the work that fills the table.
+        """
         reading = [query for query in self.queries if not query.closed.done()]
         for query in reading:
             query.end(_gone())
@@ -81,7 +87,7 @@ class TemporaryTables:
         self._tables: dict[str, TemporaryTable] = {}
 
     def add(self, api_key: str) -> TemporaryTable:
-        """Add a new temporary table. ServiceError 429 if there are too many."""
+        """Add a new temporary table. Raises ServiceError 429 if there are too many temporary tables."""
         if len(self._tables) >= MAX_TEMPORARY_TABLES:
             raise ServiceError(
                 f"files of {len(self._tables)} queries are already loaded, which is the maximum",
@@ -94,7 +100,10 @@ class TemporaryTables:
         return table
 
     def get(self, id: str, api_key: str) -> TemporaryTable:
-        """Return the temporary table with this ID. NotFound if there is none, or if it belongs to another API key."""
+        """Return the temporary table with this ID.
+
+        Raises NotFound if there is no such table, or if the table belongs to another API key.
+        """
         table = self._tables.get(id)
         if table is None or table.api_key != api_key:
             raise _gone()

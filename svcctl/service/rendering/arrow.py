@@ -1,7 +1,7 @@
 """Arrow columns of text as bytes, without a Python object for each row.
 
-No other module reads the buffers of such a column. Its rows are adjacent in one buffer. Their offsets have 32 bits
-(string, binary) or 64 bits (large_string, large_binary).
+Only this module reads the buffers of such columns. The rows of a column are adjacent in one buffer. The offsets of the
+rows have 32 bits (string, binary) or 64 bits (large_string, large_binary).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 
 def offsets(rows: pa.Array) -> memoryview:
-    """The offset in the buffer at which each row begins, and the offset at which the last row ends."""
+    """Return the offset in the buffer at which each row begins, and the offset at which the last row ends."""
     large = pa.types.is_large_string(rows.type) or pa.types.is_large_binary(rows.type)
     _, starts, _ = rows.buffers()
     if starts is None:  # a column that never had rows
@@ -21,13 +21,13 @@ def offsets(rows: pa.Array) -> memoryview:
 
 
 def text(rows: pa.Array) -> memoryview:
-    """The bytes of all rows one after another, as a view that is valid as long as the column."""
+    """Return the bytes of all rows one after another, as a view. The view is valid as long as the column exists."""
     bounds = offsets(rows)
     return _data(rows)[bounds[0] : bounds[-1]]
 
 
 def row_bytes(rows: pa.Array) -> list[bytes]:
-    """The bytes of each row of a text column."""
+    """Return the bytes of each row of a text column."""
     data = _data(rows)
     return [bytes(data[start:end]) for start, end in pairwise(offsets(rows).tolist())]
 

@@ -1,9 +1,9 @@
 """A value as text, as a DuckDB expression: plain, for JSON, for separated lines, and for XML.
 
-Every function takes the SQL of a value and its type. Cells are later joined by `concat`, the fastest way found to build
-a line. It skips nulls, so a null cell is empty unless the expression makes a text of it. Tests for special characters
-are single calls on the column itself, because DuckDB does these once per distinct value if it stores the column as a
-dictionary.
+Every function takes the SQL of a value and its type. Cells are later joined by `concat`, which was found to be the
+fastest way to build a line. `concat` skips nulls, so a null cell is empty unless the expression turns null into a text.
+Tests for special characters are single calls on the column itself. If DuckDB stores the column as a dictionary, it does
+such a test only once per distinct value.
 
 A number that JSON cannot represent (NaN, infinity) is null in every format, so that all formats agree.
 """
@@ -22,13 +22,14 @@ DATES = {
 }
 """The strftime pattern of timestamps for each dateFormat of the interface; {offset} stands for Z or +0200."""
 
-# XML 1.0 forbids some characters even as references. A reader would change CR, and LF would break a line.
+# CR is a reference because a reader of XML would change CR, and LF because each row must stay on one line. XML 1.0
+# forbids some characters even as references.
 _XML_REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;"}
 _XML_FORBIDDEN = [*(chr(code) for code in range(32) if chr(code) not in "\t\n\r"), "\ufffe", "\uffff"]
 
 
 def local_time(value: str, zone: timezone) -> str:
-    """SQL for a timestamp in the local time of a zone."""
+    """Return SQL for a timestamp in the local time of a zone."""
     minutes = zone.utcoffset(None) // timedelta(minutes=1)
     return f"({value} + to_minutes({minutes}))" if minutes else value
 
@@ -45,7 +46,7 @@ def finite(value: str) -> str:
 
 
 def is_null(value: str, type_: Type) -> str:
-    """SQL for the condition that a cell is null, which is cheaper than the text of the cell."""
+    """Return SQL for the condition that a cell is null. The condition is cheaper than the text of the cell."""
     return f"NOT coalesce(isfinite({value}), false)" if type_ is Type.FLOAT8 else f"{value} IS NULL"
 
 
@@ -55,14 +56,14 @@ def ip_text(value: str) -> str:
 
 
 def plain(value: str, type_: Type) -> str:
-    """SQL for a number, boolean or address as all text formats write it, or for a string unchanged."""
+    """Return SQL for a number, a boolean or an address as all text formats write it. Strings stay unchanged."""
     if type_ is Type.IP4:
         return ip_text(value)
     return f"({finite(value)})::VARCHAR" if type_ is Type.FLOAT8 else f"{value}::VARCHAR"
 
 
 def json(value: str, type_: Type) -> str:
-    """SQL for a value in JSON: null is `null`, and timestamps are epoch milliseconds."""
+    """Return SQL for a value in JSON. Null is `null`, and timestamps are epoch milliseconds."""
     match type_:
         case Type.TIMESTAMP:
             cell = f"epoch_ms({value})::VARCHAR"
@@ -76,14 +77,20 @@ def json(value: str, type_: Type) -> str:
 
 
 def separated_cell(value: str, type_: Type, separator: str) -> str:
-    """SQL for a cell of csv or tsv: in quotes if it has the separator, a quote, CR or LF; `""` if it is empty text."""
+    """Return SQL for a cell of csv or tsv.
+
+    Text with the separator, a quote, CR or LF is in quotes. Empty text is `""`.
+    """
     if type_ is not Type.STR:
         return plain(value, type_)
     return f"{SEPARATED}({value}, {literal(separator)})"
 
 
 def xml(value: str, type_: Type) -> str:
-    """SQL for XML text. A forbidden character becomes `_xHHHH_`, as in spreadsheets, and `_x` becomes `_x005F_x`."""
+    """Return SQL for XML text.
+
+    A forbidden character becomes `_xHHHH_`, as in spreadsheets, and `_x` becomes `_x005F_x`.
+    """
     if type_ is not Type.STR:
         return plain(value, type_)
     escaped = f"replace({value}, '_x', '_x005F_x')"
@@ -95,9 +102,10 @@ def xml(value: str, type_: Type) -> str:
     has_reserved = " OR ".join(
         f"contains({value}, {part})" for part in ("'_x'", "'&'", "'<'", "'>'", "chr(65534)", "chr(65535)")
     )
-    # Each replacement makes another text, and all of them are in memory at once. So only texts that need it get them.
+    # Each replacement makes another copy of the text, and all copies are in memory at once. So a text gets replacements
+    # only if it needs them.
     forbidden = f"regexp_matches({value}, '[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x{{FFFE}}\\x{{FFFF}}]')"
-    # JSON escapes every control character, so the cheapest test for all of them is a longer JSON string.
+    # JSON escapes every control character. So the cheapest test for control characters is a longer JSON string.
     special = f"{has_reserved} OR strlen(to_json({value})::VARCHAR) > strlen({value}) + 2"
     return f"CASE WHEN {special} THEN CASE WHEN {forbidden} THEN {escaped} ELSE {allowed} END ELSE {value} END"
 

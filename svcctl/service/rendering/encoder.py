@@ -23,8 +23,8 @@ class Rendering:
     """The facts about a response besides its rows: the request's ID, the time in epoch ms, and the request's options.
 
     `dates` is the form of timestamps in csv, tsv, xml and xls. `line_end` ends the lines of the formats that have
-    lines. Addresses are text, or numbers if `ip_as_string` is False. Their type is str if the option is None, else ip4.
-    Without a `keep_alive` each format sends its own padding.
+    lines. Addresses are numbers if `ip_as_string` is False, and text otherwise. The stated type of addresses is str if
+    `ip_as_string` is None, and ip4 otherwise. If `keep_alive` is None, each format sends its own padding.
     """
 
     cid: str
@@ -35,7 +35,7 @@ class Rendering:
     keep_alive: KeepAlive | None = None
 
     def envelope(self) -> dict[str, object]:
-        """The members of a successful JSON response before its `object`."""
+        """Return the members of a successful JSON response before its `object`."""
         return {"success": True, "msg": "", "status": 0, "cid": self.cid, "timestamp": self.timestamp}
 
 
@@ -48,18 +48,20 @@ class Encoder:
             send encoder.tail(), or encoder.error(…) when a plan failed
 
     A response may run several plans with the same columns, as for a continuous query. `padding` may be sent after any
-    chunk to keep the connection alive. ServiceError when the request chose padding that the format cannot have.
+    chunk to keep the connection alive. The constructor raises ServiceError when the request chose padding that the
+    format cannot have.
 
     Formats with `streams` False need every row before they send the first byte. Their head and chunks are empty, and
-    `tail` sends everything. A failure must be reported before that, and they cannot answer a query without an end.
+    `tail` sends everything. A failure must be reported before the tail. A query without an end cannot have such a
+    format.
     """
 
     content_type: ClassVar[str]
     streams: ClassVar[bool] = True
     ends_connection: ClassVar[bool] = False
-    """Whether the end of the connection marks the end of the response, by the interface."""
+    """Whether the interface demands that the end of the connection marks the end of the response."""
     own_padding: ClassVar[KeepAlive] = NO_PADDING
-    """The padding that the format sends if the request chooses none."""
+    """The padding that the format sends if the request does not choose a padding."""
 
     def __init__(self, columns: Sequence[Column], rendering: Rendering) -> None:
         chosen = rendering.ip_as_string
@@ -67,20 +69,20 @@ class Encoder:
         self.columns = _with_addresses(columns, Type.STR if chosen is None else Type.IP4)
         """The columns of the response, with the types that the response states."""
         self.value_columns = _with_addresses(columns, Type.INT8 if chosen is False else Type.IP4)
-        """The columns with the types of the values that are written: int8 for an address that is sent as a number."""
+        """The columns with the types of the values that are written. An address that is sent as a number has int8."""
         keep_alive = (rendering.keep_alive or self.own_padding) if self.streams else NO_PADDING
         self.padding = keep_alive.padding(self.shape())
 
     def shape(self) -> PaddingForms:
-        """The rules for padding in the format."""
+        """Return the rules for padding in the format."""
         return PaddingForms()
 
     def head(self) -> bytes:
-        """The bytes of the response before its rows."""
+        """Return the bytes of the response before its rows."""
         return b""
 
     def expressions(self) -> list[str]:
-        """The SQL expressions for DuckDB whose rows `chunk` receives, over the plan's columns, called c0, c1, …"""
+        """Return DuckDB expressions over the plan's columns, which are called c0, c1, … `chunk` gets their values."""
         raise NotImplementedError
 
     def chunk(self, batch: pa.RecordBatch) -> bytes | memoryview:
@@ -88,22 +90,22 @@ class Encoder:
         raise NotImplementedError
 
     def tail(self) -> Iterator[bytes]:
-        """The bytes of the response after its rows, if the query did not fail."""
+        """Yield the bytes of the response after its rows, if the query did not fail."""
         yield b""
 
     def headers(self) -> Mapping[str, str]:
-        """Additional HTTP headers, of a format that sends nothing before it has all rows."""
+        """Return additional HTTP headers. Only a format that does not stream can have such headers."""
         return {}
 
     def late(self, count: int, lag: float) -> bytes:
-        """The bytes that report late events between two chunks; empty in a format that cannot report them.
+        """Return the bytes that report late events between two chunks; empty in a format that cannot report them.
 
         `count` events came more than `lag` seconds after the end of their period.
         """
         return b""
 
     def error(self, code: int, message: str) -> bytes:
-        """The bytes that end a response instead of the tail, if it fails after its head was sent."""
+        """Return the bytes that end a response in place of the tail, if the response fails after its head was sent."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -125,7 +127,7 @@ class SpooledFormat(Encoder):
         return [self.value(f"c{index}", column.type) for index, column in enumerate(self.value_columns)]
 
     def value(self, value: str, type_: Type) -> str:
-        """The SQL for a column's value in the form that the encoder needs."""
+        """Return SQL for a column's value in the form that the encoder needs."""
         match type_:
             case Type.FLOAT8:
                 return cells.finite(value)
@@ -140,5 +142,5 @@ class SpooledFormat(Encoder):
 
 
 def _with_addresses(columns: Sequence[Column], type_: Type) -> tuple[Column, ...]:
-    """Replace the type of columns of addresses by `type_`."""
+    """Give all columns of addresses the type `type_`."""
     return tuple(Column(column.name, type_) if column.type is Type.IP4 else column for column in columns)

@@ -1,6 +1,6 @@
-"""Padding: the bytes that are sent while a query has no rows, so that nothing in between takes the connection for dead.
+"""Padding: the bytes that are sent while a query has no rows, so that no proxy takes the connection for dead.
 
-`KINDS` are the values of a request's `keepAlive.type`. Lines of padding end in LF, also where rows end in CRLF.
+`KINDS` are the values of a request's `keepAlive.type`. Lines of padding end in LF, even if rows end in CRLF.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from svcctl.errors import ServiceError
 class PaddingForms:
     """The rules for padding in a format.
 
-    `separators` are the separators of a row, in formats that have them. A document, such as json or xml, allows only
-    white space between its parts. In a format of lines, `is_row` says whether a reader could take a line that is not
-    blank for a row or an error.
+    `separators` are the separators of a row; None for a format without separators. In a format of lines, `is_row` says
+    whether a reader could take a line that is not blank for a row or an error. `is_row` is None for a document, such as
+    json or xml, which allows only white space between its parts.
     """
 
     separators: str | None = None
@@ -43,7 +43,10 @@ class KeepAlive:
     token: str = ""
 
     def padding(self, shape: PaddingForms) -> bytes:
-        """The bytes of padding in a format. ServiceError when they could be taken for a part of the response."""
+        """Return the bytes of padding in a format.
+
+        Raises ServiceError when the padding could be taken for a part of the response.
+        """
         if self.type == "empty" and shape.separators is None:
             raise ServiceError("keepAlive 'empty' is a row of separators, which only csv and tsv have")
         if shape.is_row is None:

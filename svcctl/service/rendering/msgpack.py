@@ -75,7 +75,7 @@ class MsgPack(SpooledFormat):
 
 
 def _packed_number(tag: bytes, code: str, cell: pa.Array) -> pa.Array:
-    """Encode a column of numbers: each as a tag and the big-endian number, and null as nil."""
+    """Encode a column of numbers. Each number becomes a tag and the big-endian number, and null becomes nil."""
     numbers = array(code)
     width = numbers.itemsize
     start = cell.offset * width
@@ -101,7 +101,7 @@ def _packed_text(cell: pa.Array) -> pa.Array:
 
 
 def _text_header(length: int) -> bytes:
-    """The MessagePack header of a text of `length` bytes."""
+    """Return the MessagePack header of a text of `length` bytes."""
     if length < 32:
         return bytes([0xA0 | length])
     for tag, width in ((0xD9, 1), (0xDA, 2)):
@@ -112,7 +112,7 @@ def _text_header(length: int) -> bytes:
 
 @cache
 def _headers() -> pa.Array:
-    """The MessagePack headers of texts of 0 to 4095 bytes, by length."""
+    """Return the MessagePack headers of texts of 0 to 4095 bytes, by length."""
     return pa.array([_text_header(length) for length in range(4096)], pa.binary())
 
 

@@ -64,7 +64,7 @@ class _RenderedStream:
         self._statement = Statement(connection, [f"SELECT {', '.join(expressions)} FROM plan"], rows_per_batch)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        """The plan's rows, with columns called c0, c1, … An error is saved, because DuckDB would turn it into text."""
+        """Yield the plan's rows, with columns called c0, c1, … Save an error, which DuckDB would turn into text."""
         try:
             for batch in self._rows:
                 left_out = min(self._skip, batch.num_rows)

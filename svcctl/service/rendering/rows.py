@@ -25,24 +25,24 @@ class DateStyle:
     zone: timezone = UTC
 
     def text(self, value: str) -> str:
-        """SQL for a timestamp as text."""
+        """Return SQL for a timestamp as text."""
         return cells.date_text(value, self.format, self.zone)
 
 
 class RowFormat(Protocol):
     def head(self, columns: Sequence[Column]) -> bytes:
-        """The bytes before the first row of these columns."""
+        """Return the bytes before the first row of these columns."""
 
     def text(self, columns: Sequence[Column], dates: DateStyle) -> str:
-        """SQL for the text of a row."""
+        """Return SQL for the text of a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeparatedRows:
-    """The row format of csv and tsv: quotes only where needed, null is empty, an empty string is `""`.
+    """The row format of csv and tsv. Cells have quotes only if needed, null is empty, and an empty string is `""`.
 
-    A row of nulls begins with `""`. Without that, readers would take the separators for padding, and lose the row. A
-    first cell with the text `reserved` is also in quotes.
+    A row of nulls begins with `""`. Without these quotes, readers would take the separators for padding, and lose the
+    row. A first cell with the text `reserved` is also in quotes.
     """
 
     separator: str
@@ -73,7 +73,10 @@ class SeparatedRows:
 
 
 def _never_blank(first: str, columns: Sequence[Column]) -> str:
-    """SQL for the first cell of a row: `""` in a row of nulls. Other columns are tested only if the first is null."""
+    """Return SQL for the first cell of a row, which is `""` in a row of nulls.
+
+    The other columns are tested only if the first column is null.
+    """
     if any(column.name == "eventdate" and column.type is Type.TIMESTAMP for column in columns):
         return first  # an event has a date, and so has a period
     others = [cells.is_null(f"c{index}", column.type) for index, column in enumerate(columns) if index]
@@ -87,7 +90,10 @@ def quoted_cell(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JsonRows:
-    """The row format of JSON: values between two texts, each after its name if `named`; timestamps are epoch ms."""
+    """The row format of JSON: the values between the texts `opens` and `closes`.
+
+    With `named`, each value comes after the name of its column. Timestamps are epoch milliseconds.
+    """
 
     opens: str
     closes: str

@@ -1,4 +1,4 @@
-"""The formats that stream: json, csv, tsv and xml. DuckDB writes the text of rows, and Python passes its bytes on."""
+"""The formats that stream: json, csv, tsv and xml. DuckDB writes the text of rows, and Python passes the bytes on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROW_SEPARATOR = ",\n"
 IN_STREAM = "svc.api.error"
 """The first cell of the row that ends csv and tsv after an error: a fixed name, which clients can look for."""
 ERROR_CELLS = 3
-"""The number of cells in the error row of csv and tsv. Data with as many columns has IN_STREAM in quotes."""
+"""The number of cells in the error row of csv and tsv. In data with as many columns, IN_STREAM is put in quotes."""
 
 
 class StreamedFormat(Encoder):
@@ -58,7 +58,7 @@ class Json(StreamedFormat):
         return text
 
     def envelope(self) -> str:
-        """The beginning of the response, up to the name of the member with the rows."""
+        """Return the beginning of the response, up to the name of the member with the rows."""
         return f'{compact(self.rendering.envelope())[:-1]},"object":'
 
     def head(self) -> bytes:
@@ -172,7 +172,10 @@ class Xml(StreamedFormat):
 
 
 def metadata(columns: Sequence[Column]) -> dict[str, object]:
-    """The members that describe columns: `m` has the type and index of each name, `metadata` the same as a list."""
+    """Return two members that describe columns.
+
+    `m` is an object with the type and the index of each column, by name. `metadata` is a list of names and types.
+    """
     return {
         "m": {column.name: {"type": column.type.value, "index": index} for index, column in enumerate(columns)},
         "metadata": [{"name": column.name, "type": column.type.value} for column in columns],
@@ -180,10 +183,10 @@ def metadata(columns: Sequence[Column]) -> dict[str, object]:
 
 
 def error_members(name: str, code: int, message: str) -> str:
-    """The members that end a JSON document after an error: the error, and once more in `context`.
+    """Return the members that end a JSON document after an error. They contain the error twice.
 
-    Some clients search the text for the name and the array with nothing between them, others for white space between
-    them.
+    The reason is that some clients search the text for the name followed at once by the array, and other clients for
+    the name followed by white space and the array.
     """
     error = compact([code, message])
     return f'"context":{{"{name}":\n{error}}},"{name}":{error}'

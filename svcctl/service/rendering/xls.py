@@ -19,15 +19,15 @@ from svcctl.service.rendering import cells
 from svcctl.service.rendering.encoder import Rendering, SpooledFormat
 
 CUT_TEXTS = "x-svc-cut-texts"
-"""The HTTP header with the number of texts that were cut to fit a cell; left out if no text was cut."""
+"""The HTTP header with the number of texts that were cut to fit a cell. Without such texts, the header is left out."""
 
 
 class Xls(SpooledFormat):
-    """The response format xls: a workbook of typed cells. If a sheet is full, rows continue on another with the header.
+    """The response format xls: a workbook of typed cells. If a sheet is full, rows continue on another sheet.
 
-    Values that a spreadsheet cannot hold are changed: an int8 beyond 2^53 and a date before 1900 become text, a date
-    outside the years 1 to 9999 becomes its epoch milliseconds, and a text that is too long for a cell is cut and ends
-    in `…`.
+    Each sheet begins with the header. Values that a spreadsheet cannot hold are changed: an int8 beyond 2^53 and a date
+    before 1900 become text, a date outside the years 1 to 9999 becomes its epoch milliseconds, and a text that is too
+    long for a cell is cut and ends in `…`.
     """
 
     content_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -66,7 +66,7 @@ class Xls(SpooledFormat):
 
 @contextmanager
 def _as_refusals() -> Iterator[None]:
-    """Raise an IncompleteResult of the block as a ServiceError, for the client."""
+    """Turn an IncompleteResult in the block into a ServiceError for the client."""
     try:
         yield
     except IncompleteResult as error:
@@ -74,7 +74,10 @@ def _as_refusals() -> Iterator[None]:
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """The values of a column. Dates outside the years 1 to 9999 are epoch milliseconds: Python has no such dates."""
+    """Return the values of a column.
+
+    A date outside the years 1 to 9999 becomes its epoch milliseconds, because Python has no such dates.
+    """
     try:
         return column.to_pylist()  # type: ignore[no-any-return]
     except (OverflowError, ValueError):

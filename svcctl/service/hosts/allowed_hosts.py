@@ -5,13 +5,13 @@ A rule is an entry of SVCCTL_DESTINATIONS_ALLOWED, a list separated by commas or
     *                   every host
     public              every address of the public Internet
     kafka.example       a host by its name, whatever its addresses
-    *.corp.example      hosts whose names end so, except at loopback, link-local and similar addresses
+    *.corp.example      hosts whose names end in .corp.example, except at loopback, link-local and similar addresses
     10.1.2.3, fd00::3   an address
     10.0.0.0/8          a network
     kafka.example:9092  one port of a host; likewise *:443, 10.0.0.0/8:9092, [fd00::/8]:9092
 
-A host is allowed if a rule allows each of its addresses. The caller connects to the addresses that were checked: a name
-may have other addresses a moment later.
+A host is allowed if each of its addresses is allowed by a rule. The caller connects to the addresses that were checked,
+because the name may have other addresses a moment later.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_PORT = 65_535
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 Resolve = Callable[[str, int], Iterable[str]]
-"""Finds the addresses of a host; OSError or ValueError when it has none."""
+"""A function that finds the addresses of a host at a port. It raises OSError or ValueError if there is no address."""
 
 _NAME = r"(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_]*[a-z_](?:[a-z0-9_-]*[a-z0-9_])?"
 _ENTRY = r"\[(?P<v6>[^\[\]]+)\](?::(?P<v6_port>\d+))?|(?P<host>[^:\[\]]+)(?::(?P<port>\d+))?"
@@ -42,11 +42,11 @@ _WITH_IPV4 = (
     (IPv6Network("::/96"), 0),  # IPv4-compatible
     (IPv6Network("2002::/16"), 80),  # 6to4
 )
-"""Networks of IPv6 that lead to an IPv4 address, and how far its bits are shifted."""
+"""The IPv6 networks whose addresses contain an IPv4 address, each with the number of bits after the IPv4 address."""
 _METADATA = tuple(map(ip_address, ("168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254")))
 """Addresses of clouds' metadata services that are not link-local."""
 _NOT_PUBLIC = tuple(map(ip_network, ("192.0.0.0/24", "64:ff9b:1::/48", "2001::/32", "5f00::/16", "fec0::/10")))
-"""Networks that `is_global` of some versions of Python takes for public: local NAT64, Teredo, site-local."""
+"""Networks that some versions of Python wrongly take for public (`is_global`): local NAT64, Teredo, site-local."""
 
 
 class HostRefused(Unavailable):
@@ -55,7 +55,7 @@ class HostRefused(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """An entry of the list: a network, or a pattern of names; `port` is None for every port."""
+    """An entry of the list: a network, or a pattern of names. `port` is None if the entry allows every port."""
 
     pattern: str
     network: Network | None = None
@@ -74,7 +74,7 @@ class Rule:
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """The addresses that the system finds for a host; also those of `0x7f.1` and `2130706433`, as libraries do."""
+    """Return the addresses that the system finds for a host, even for one such as `0x7f.1`, which libraries accept."""
     return [str(row[4][0]) for row in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
@@ -91,10 +91,10 @@ class AllowedHosts:
         return any(rule.pattern == ANY and rule.port is None for rule in self.rules)
 
     def addresses(self, host: str, port: int, *, listed: bool = False) -> tuple[str, ...]:
-        """The addresses of a host, all of which the service may connect to at this port.
+        """Return the addresses of a host, if the service may connect to all of them at this port.
 
-        With `listed`, the rules `*` and `public` do not count. HostRefused if an address is allowed by no rule;
-        Unavailable if the host has no address. Messages omit the addresses, which may be secrets of an internal
+        With `listed`, the rules `*` and `public` do not count. Raises HostRefused if an address is allowed by no rule,
+        and Unavailable if the host has no address. Messages omit the addresses, which may be secrets of an internal
         network.
         """
         name = _normal(host)
@@ -114,7 +114,7 @@ class AllowedHosts:
 
 
 def parse(text: str) -> AllowedHosts:
-    """The rules of a list. ValueError names the entry that is wrong."""
+    """Parse a list of rules. Raises ValueError, which names the wrong entry."""
     entries = [entry for entry in re.split(r"[\s,]+", text.lower()) if entry]
     if not entries:
         raise ValueError("it names no host")
@@ -142,12 +142,12 @@ def _rule(entry: str) -> Rule:
 
 
 def shown(host: str, port: int) -> str:
-    """A host and its port as a person writes them."""
+    """Return a host and its port as a person writes them."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the public Internet, and not of this machine."""
+    """Whether an address belongs to the public Internet, and not to this machine."""
     inner = _inner(address)
     if inner is not None and not is_public(inner):
         return False
@@ -157,7 +157,7 @@ def is_public(address: Address) -> bool:
 
 
 def is_special(address: Address) -> bool:
-    """Whether an address is of this machine, of its link, or of a metadata service, which hands out credentials."""
+    """Whether an address belongs to this machine, to its local link, or to a metadata service with credentials."""
     inner = _inner(address)
     if inner is not None and is_special(inner):
         return True
@@ -167,7 +167,7 @@ def is_special(address: Address) -> bool:
 
 
 def _inner(address: Address) -> IPv4Address | None:
-    """The IPv4 address that an address of IPv6 leads to."""
+    """Return the IPv4 address that an IPv6 address contains, or None."""
     for network, shift in _WITH_IPV4:
         if address in network and isinstance(address, IPv6Address):
             return IPv4Address((int(address) >> shift) & 0xFFFFFFFF)
@@ -175,7 +175,10 @@ def _inner(address: Address) -> IPv4Address | None:
 
 
 def _is_own(address: Address) -> bool:
-    """Whether an address is of this machine: then it is also the source address on the way to it. Sends nothing."""
+    """Whether an address belongs to this machine. If so, the system connects to it from the same address.
+
+    This function only asks the system for that source address. It sends nothing.
+    """
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect((str(address), 9))
@@ -202,7 +205,7 @@ def _is_address(host: str) -> bool:
 
 
 def _normal(host: str) -> str:
-    """A host in lower case and in ASCII, without the dot at the end."""
+    """Return a host in lower case and in ASCII, without the dot at the end."""
     prefix, star, name = host.lower().rpartition("*.")
     with suppress(UnicodeError):
         name = name.encode("idna").decode()

@@ -1,9 +1,9 @@
 """The brokers of a Kafka cluster, and whether the service may connect to them.
 
 The client library resolves names and connects by itself, without a filter. The hosts of `bootstrap.servers` are checked
-first, and the library gets their addresses where it needs no names. The brokers that the cluster advertises are checked
-when they are first listed, before anything is sent to them. A broker that appears later is checked within a second. A
-broker whose name changes its address between check and connection is not noticed.
+first, and the library gets their addresses in place of names, unless it needs the names. The brokers that the cluster
+advertises are checked when they are first listed, before anything is sent to them. A broker that appears later is
+checked within a second. If a name gets another address between the check and the connection, this is not noticed.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from svcctl.service.hosts.allowed_hosts import AllowedHosts, HostRefused, shown
 
 DEFAULT_PORT = 9092
 WATCH_MILLISECONDS = 1000
-"""How often the library reports the brokers that it knows."""
+"""The interval at which the library reports the brokers that it knows."""
 _SERVER = re.compile(r"(?:\w+://)?(?:\[([^\[\]\s]+)\]|([^\[\]\s:/,]+))(?::(\d{1,5}))?/?")
 
 
 class Brokers:
-    """The brokers that a job's client hears of; those that are not allowed end the delivery."""
+    """The brokers that a job's client learns of. A broker that is not allowed ends the delivery."""
 
     def __init__(self, allowed: AllowedHosts) -> None:
         self._allowed = allowed
         self._names: dict[str, str] = {}
-        """The job's names of brokers, by their address and port."""
+        """The names that the job uses for brokers, by the brokers' addresses and ports."""
         self._checked: set[tuple[str, int]] = set()
         self._refused: HostRefused | None = None
 
     def bootstrap(self, servers: str, settings: Mapping[str, str]) -> str:
-        """Check a list of servers, and return it for the library, with addresses where the library needs no names.
+        """Check a list of servers, and return the list for the library. Addresses replace names, unless it needs names.
 
-        HostRefused if a server is not allowed, Unavailable if a server has no address, ServiceError if the list cannot
-        be read.
+        Raises HostRefused if a server is not allowed, Unavailable if a server has no address, and ServiceError if the
+        list cannot be read.
         """
         if self._allowed.unlimited:
             return servers
@@ -58,11 +58,11 @@ class Brokers:
         return {"statistics.interval.ms": WATCH_MILLISECONDS, "stats_cb": self._watch}
 
     def name(self, broker: str) -> str:
-        """The job's name of a broker in a message of the library."""
+        """Return the name that the job uses for a broker in a message of the library."""
         return self._names.get(broker, broker)
 
     def check(self, brokers: Iterable[tuple[str, int]]) -> None:
-        """HostRefused when a broker that the cluster advertises is not allowed.
+        """Raise HostRefused if a broker that the cluster advertises is not allowed.
 
         A broker without an address is skipped, since the library cannot connect to it either.
         """
@@ -76,12 +76,12 @@ class Brokers:
             self._checked.add((host, port))
 
     def raise_refused(self) -> None:
-        """HostRefused when the library has reported a broker that is not allowed."""
+        """Raise HostRefused if the library has reported a broker that is not allowed."""
         if self._refused is not None:
             raise self._refused
 
     def _watch(self, statistics: str) -> None:
-        """Check the brokers that the library has heard of since the last time, coordinators of groups among them."""
+        """Check the brokers that the library has learned of since the last call, including coordinators of groups."""
         for row in json.loads(statistics)["brokers"].values():
             host, _, port = row["nodename"].rpartition(":")
             peer = (host.strip("[]"), int(port or 0))  # a coordinator that is not known yet has no address
@@ -94,7 +94,7 @@ class Brokers:
 
 
 def _parsed(servers: str) -> Iterator[tuple[str, int]]:
-    """The hosts and ports of a list."""
+    """Yield the hosts and ports in a list of servers."""
     for entry in filter(None, re.split(r"[\s,]+", servers)):
         match = _SERVER.fullmatch(entry)
         port = int(match[3] or DEFAULT_PORT) if match else 0

@@ -1,9 +1,9 @@
 """A proxy within the service that connects to allowed hosts only, for libraries that follow redirects.
 
-The proxy checks each connection, and connects to an address that it has checked. So neither a redirect nor a name that
-changes its address leads a library elsewhere. The proxy listens on a port of the loopback interface. It has no
-password, because libraries do not send one after a redirect, and because other users of the machine reach nothing
-through the proxy that they cannot reach by themselves.
+The proxy checks each connection, and connects only to an address that it has checked. So neither a redirect nor a name
+that changes its address can lead a library to another host. The proxy listens on a port of the loopback interface. It
+has no password, because libraries do not send a password after a redirect. Other users of the machine can use the
+proxy, but they reach nothing through it that they cannot reach by themselves.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ MAX_HEAD_BYTES = 1 << 16
 PIECE_BYTES = 1 << 17
 CONNECT_SECONDS = 5.0
 SEND_SECONDS = 60.0
-"""How long either side may take to read the bytes sent to it, or to send its head."""
+"""The maximum number of seconds for a side to read the bytes sent to it, and for the client to send its head."""
 CONNECTED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 REFUSED = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
 class CheckingProxy:
-    """The proxy of one destination: CONNECT for https, and requests of http, one per connection."""
+    """The proxy of one destination. A connection carries a CONNECT for https, or one http request."""
 
     def __init__(self, allowed: AllowedHosts) -> None:
         self._allowed = allowed
@@ -41,7 +41,7 @@ class CheckingProxy:
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 
     def failure(self) -> SvcctlError | None:
-        """Why the last connection was not made; None if it was."""
+        """Return the reason why the last connection was not made; None if it was made."""
         return self._failure
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class CheckingProxy:
                     _pass_on(client, server, rest, _body_bytes(fields))
 
     def _connected(self, host: str, port: int) -> socket.socket | None:
-        """A connection to an address of the host that was checked; None, and a failure, when there is none."""
+        """Connect to a checked address of the host. Return None, and set the failure, if no connection is possible."""
         try:
             for address in self._allowed.addresses(host, port):
                 try:
@@ -112,7 +112,7 @@ class CheckingProxy:
 
 
 def _head(client: socket.socket) -> tuple[str, bytes]:
-    """The head of a request, and the bytes after it. ValueError when there is none."""
+    """Return the head of a request, and the bytes after the head. Raises ValueError when there is no head."""
     data = b""
     while b"\r\n\r\n" not in data:
         piece = client.recv(PIECE_BYTES)
@@ -128,13 +128,16 @@ def _is_for_server(field: str) -> bool:
 
 
 def _body_bytes(fields: Iterable[str]) -> int:
-    """The size of a request's body. ValueError when it is not a number."""
+    """Return the size of a request's body in bytes. Raises ValueError when the size is not a number."""
     sizes = (field.partition(":")[2] for field in fields if field.lower().startswith("content-length:"))
     return int(next(sizes, "0"))
 
 
 def _pass_on(client: socket.socket, server: socket.socket, first: bytes, size: int | None) -> None:
-    """Pass bytes on, `first` from the client, until a side ends, or the client sends more than `size` bytes."""
+    """Pass bytes on between client and server. `first` are bytes that the client has already sent.
+
+    Return when a side closes its connection, or when the client sends more than `size` bytes.
+    """
     server.settimeout(SEND_SECONDS)
     server.sendall(first[:size])
     sent = len(first)

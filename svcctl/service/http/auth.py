@@ -50,7 +50,9 @@ class KeyExpired(CredentialsError):
 
 
 def claimed(headers: Mapping[str, str], store: Store, clock: Callable[[], float]) -> Callable[[bytes], Account]:
-    """Check the headers of a request, and return a function that takes the body and returns the account that signed it.
+    """Check the headers of a request, and return a function that checks the request's body.
+
+    The function takes the body, and returns the account that signed the request.
 
     The body is read only if the headers name an account, so a stranger's body takes no memory. An unknown key is
     refused earlier than a wrong signature. This reveals nothing useful: keys are too long to guess, and are not secret.
@@ -171,8 +173,8 @@ class Authentication:
 class OnOwnSocket(Authentication):
     """Authentication that lets unsigned requests on the Unix socket pass while the state is unavailable.
 
-    The accounts are in the state, so no signature can be checked without it. Only the user that runs the service can
-    connect to the Unix socket. For an unsigned request, `request.state.account` is None.
+    The accounts are in the state, so no signature can be checked without the state. Only the user that runs the service
+    can connect to the Unix socket. For an unsigned request, `request.state.account` is None.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

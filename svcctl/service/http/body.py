@@ -3,7 +3,7 @@
 The size has a limit because a body must be read before its signature can be checked. The whole object is checked before
 any route reads a member, so that all values can be stored, compared, printed and passed to any library. After the
 check, text is valid Unicode without U+0000, numbers are finite and fit 64 bits, a name occurs once in its object, and
-nothing is nested deeper than MAX_DEPTH. A refusal names the member. A member that is null counts as omitted.
+nothing is nested deeper than MAX_DEPTH. A refusal names the wrong member. A member that is null counts as omitted.
 """
 
 from __future__ import annotations

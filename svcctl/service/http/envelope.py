@@ -71,9 +71,9 @@ def envelope(cid: str, seconds: float, content: Any) -> dict[str, Any]:
 def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, Any]:
     """Make the envelope of an error: `status` is 1, `msg` is the message, and `error` has the code and the message.
 
-    Clients look for errors in different members, so `object` repeats the message. Its second element is the message
-    without the place in the query and without a hint. If the dates of a query are refused, the first element begins
-    with the code. `reason` and `data` are those of the error.
+    Clients look for errors in different members, so `object` is a list that repeats the message. The second element of
+    the list is the message without the place in the query and without a hint. If the dates of a query are refused, the
+    first element begins with the code. `reason` and `data` are those of the error.
     """
     code = codes.code_of(error)
     place = {}

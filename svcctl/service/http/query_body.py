@@ -129,7 +129,7 @@ def _keep_alive(value: Any) -> KeepAlive | None:
 
 
 def _destination(value: Any) -> Destination | None:
-    """Return the destination in a query request. The type is not checked here.
+    """Return the destination in a query request, with the type as the client wrote it.
 
     In the request, `params` is an object or a list of objects.
     """

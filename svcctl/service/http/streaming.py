@@ -34,7 +34,7 @@ LATE_HEADER = "x-svc-late"
 LEAST_WAIT = 0.01
 """The minimum number of seconds between two checks of a query's time limit.
 
-While a query waits for its turn, its time does not run.
+Time for which the query waits for its turn does not count towards the limit.
 """
 
 
@@ -117,7 +117,7 @@ class StreamedAnswer:
         return self._encoder.streams
 
     def headers(self) -> Mapping[str, str]:
-        """The headers that depend on the rows; empty for a format that is streamed."""
+        """Return the headers that depend on the rows; empty for a format that is streamed."""
         return self._encoder.headers()
 
     @property

@@ -38,7 +38,7 @@ async def _load(request: Request) -> Response:
     """Load files of the service's machine into a temporary table, for queries with the same API key.
 
     `query` is checked before the files are read. `emptyColumns` are the columns of the table if the files have no
-    events. ServiceError 429 if there are too many temporary tables.
+    events. Raises ServiceError 429 if there are too many temporary tables.
     """
     service = operated(request, "load events")
     fields = json_object(request.state.body)

@@ -29,7 +29,7 @@ class Term:
     seconds: float = 3.0
     """The time after which a lease ends if it is not renewed."""
     margin: float = 0.3
-    """The holder considers its lease ended so much earlier than other processes do."""
+    """The holder considers its lease ended earlier than other processes do, by this time."""
     renewal: float = 0.8
     """The interval at which a lease is renewed."""
 
@@ -78,7 +78,7 @@ def release(store: Store, job_id: str, token: int) -> None:
 
 
 def revoke(store: Store, job_id: str, token: int) -> None:
-    """End the lease of a run that does not end, so that the run can save nothing more."""
+    """End the lease of a run that does not end in time, so that the run can save nothing more."""
     _free(store, job_id, token, {"holder": None, "fence": token + 1})
 
 

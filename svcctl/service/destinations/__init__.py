@@ -1,4 +1,4 @@
-"""Destinations of the rows of jobs. All have one protocol.
+"""The destinations to which jobs deliver rows. All destinations have the same protocol.
 
     kinds.py            the table of destination types
     params.py           the parameters of a request

@@ -55,7 +55,10 @@ PASSED_SETTINGS = (
 """The only settings that are passed on. Other settings could read files on the service's machine, or run programs."""
 
 FIXED_SETTINGS: dict[str, Any] = {"log_level": 0, "queue.buffering.max.messages": 10_000_000}
-"""Settings of every client: it logs nothing, since the job's error says what matters, and its queue holds any batch."""
+"""The settings of every client of the library.
+
+The client logs nothing, since the job's error has the reason of a failure. The client's queue can hold any batch.
+"""
 
 MAX_EVENT_BYTES = 10 << 20
 """The maximum size of an event that is sent. It is somewhat larger than the largest batch of several events."""
@@ -72,7 +75,7 @@ MODES = {"json": OBJECT, "array": ARRAY}
 
 
 MESSAGE_LIMIT = "max.message.bytes"
-"""The setting of a topic that limits its messages."""
+"""The setting of a topic that limits the size of its messages."""
 
 _MOMENT = re.compile(r" \(after \d+ms in state \w+(?:, \d+ identical error\(s\) suppressed)?\)")
 _NO_CONNECTION = re.compile(r"(?:\w+://)?([^/]+)/\S+: (?:Connect to \S+ failed|Failed to resolve '[^']*'): (.*)")
@@ -85,7 +88,7 @@ _REPLACED_MESSAGES = {
     ),
     ".*certificate verify failed": "has a certificate that is not trusted: check ssl.ca.pem, and the host's name",
 }
-"""Messages about a broker, each by a pattern of the library's message that it replaces."""
+"""Texts that replace messages of the library about a broker. Each key is a pattern of the library's message."""
 _UNREACHED = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._RESOLVE)
 
 
@@ -449,7 +452,7 @@ class _Way(Protocol):
         """Return the number of delivered rows that the broker has recorded; it is at least `sent`."""
 
     def send(self, batch: Sequence[bytes], first: int) -> None:
-        """Deliver rows; `first` is the number of the first row in the job."""
+        """Deliver rows. `first` is the number of the first row, counted from the start of the job."""
 
 
 class _Transactions(_Way):

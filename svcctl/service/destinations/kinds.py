@@ -64,7 +64,7 @@ KINDS: Mapping[str, DestinationKind] = {
 
 
 def known_type(name: str) -> str:
-    """Return the destination type that a name in any letter case means. Raises ServiceError if the type is unknown."""
+    """Find a destination type by its name, in any letter case. Raises ServiceError if the type is unknown."""
     type_ = canonical_type(name)
     if type_ not in KINDS:
         nearest = suggest_type(name)

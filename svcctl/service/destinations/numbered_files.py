@@ -64,7 +64,7 @@ class Names:
         return f"{folder}{slash}{derived_name(file, prefix='.', suffix=f'.claim{PART_SUFFIX}')}"
 
     def next(self, storage: Storage) -> int:
-        """Return the number after the highest number in the storage. Files with any packing count."""
+        """Return the number after the highest number in the storage. Files count whatever their packing is."""
         suffixes = "|".join(re.escape(packing.suffix) for packing in PACKINGS.values())
         numbered = re.compile(rf"{re.escape(self.stem)}_([0-9]{{3,}}){re.escape(self.extension)}(?:{suffixes})")
         matches = map(numbered.fullmatch, storage.beginning(f"{self.stem}_"))

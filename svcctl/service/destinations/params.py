@@ -33,7 +33,7 @@ class Params:
         self._destination = destination
 
     def text(self, key: str, default: str = "") -> str:
-        """Return the value of a parameter, or its own default, or `default`.
+        """Return the value of a parameter. If there is none, return the parameter's own default, or else `default`.
 
         The value is in lower case if letter case does not matter for this parameter.
         """

@@ -23,7 +23,7 @@ NO_FOLDER = "none"
 
 
 def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | None:
-    """Check that a folder belongs to the state. If the state has no folder yet, it gets this folder.
+    """Check that a folder belongs to the state. If the state has no folder yet, the folder becomes the state's folder.
 
     With `create`, a new folder is created. If the state of a single service changed its folder, return the address of
     the former folder, or "none" if the state had no folder. Raises Unavailable when the folder does not exist or has

@@ -157,7 +157,7 @@ class PostgreSQL(Database):
 
     @contextmanager
     def upgrading(self, driver: Any) -> Iterator[None]:
-        """Lift the time limits during an upgrade. Other processes wait for its transaction, however long it takes."""
+        """Lift the time limits during an upgrade. Other processes wait for the upgrade, however long it takes."""
         driver.execute("set statement_timeout = 0; set idle_in_transaction_session_timeout = 0")
         yield
         driver.execute(SESSION)
@@ -212,7 +212,7 @@ def _password(file: str) -> str:
 
 
 def _parameters(url: str) -> dict[str, Any]:
-    """Parse a URL. Raises UsageError for a wrong URL, without the URL, which may have a password at any place."""
+    """Parse a URL. Raises UsageError for a wrong URL. The message omits the URL, which may have a password anywhere."""
     try:
         parameters = conninfo_to_dict(url)
     except psycopg.ProgrammingError:

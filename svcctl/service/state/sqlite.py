@@ -90,7 +90,7 @@ class SQLite(Database):
 
     @contextmanager
     def upgrading(self, driver: Any) -> Iterator[None]:
-        # Dropping a table to rebuild it would delete the rows that refer to it.
+        # With foreign keys, dropping a table to rebuild it would delete the rows of other tables that refer to it.
         driver.execute("pragma foreign_keys = off")
         yield
         driver.execute("pragma foreign_keys = on")

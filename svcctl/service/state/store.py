@@ -115,7 +115,7 @@ class Store:
     def cached_value(self, key: Hashable, read: Callable[[Connection], T]) -> T:
         """Return the cached result of `read`, which is called again only after a change of the database.
 
-        This is for accounts, which every request needs. None is not cached, because clients could fill the cache with
+        So a request finds its account without a query. None is not cached, because clients could fill the cache with
         unknown keys.
         """
         with self._lock:
@@ -133,9 +133,10 @@ class Store:
             return value
 
     def _begin_writing(self, until: float) -> Transaction | None:
-        """Begin a transaction that writes, or a savepoint inside one; None if another process has locked the database.
+        """Begin a transaction that writes. Inside such a transaction, begin a savepoint.
 
-        After the moment `until` of the monotonic clock, raise StateUnavailable instead of returning None.
+        Return None if another process has locked the database. After the moment `until` of the monotonic clock, raise
+        StateUnavailable instead.
         """
         begun = self._connection.get_execution_options().get("begin")
         if self._connection.in_transaction() and begun == self._database.writing:

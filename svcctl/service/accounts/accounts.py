@@ -70,7 +70,10 @@ class Account:
 
 
 def put(store: Store, account: Account) -> None:
-    """Add an account, or replace the account with the same key. Raises NotFound when its domain does not exist."""
+    """Add an account, or replace the account with the same key.
+
+    Raises NotFound when the account's domain does not exist.
+    """
     with store.transaction() as connection:
         _put(store, connection, account)
 
@@ -147,7 +150,7 @@ def _check_name(connection: Connection, name: str) -> None:
 
 
 def _put(store: Store, connection: Connection, account: Account) -> Account:
-    """Store an account. Return it with the identity and the full name of its domain, which is found by name."""
+    """Store an account. Find its domain by name, and return the account with the domain's identity and full name."""
     if account.reseller is None:
         domain = domains.find(connection, account.domain)
         account = replace(account, domain=domain.name, domain_id=domain.id)

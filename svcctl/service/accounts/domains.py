@@ -202,7 +202,7 @@ def check_access(connection: Connection, domain: StoredDomain) -> None:
 
 
 def refusals(store: Store, ids: Collection[int]) -> dict[int, SvcctlError]:
-    """Find the domains among `ids` that cannot be accessed. Return the error that says why, for each such domain."""
+    """Return an error for each domain among `ids` that cannot be accessed. The error says why."""
     errors: dict[int, SvcctlError] = {}
     if not ids:
         return errors

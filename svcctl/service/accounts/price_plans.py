@@ -67,7 +67,10 @@ def put_feature(store: Store, feature: Feature) -> None:
 
 
 def put_plan(store: Store, plan: PricePlan) -> None:
-    """Add or replace a price plan. Raises UsageError when its reseller, a policy or an application does not exist."""
+    """Add or replace a price plan.
+
+    Raises UsageError when the plan's reseller, one of its policies, or one of its applications does not exist.
+    """
     with store.transaction() as connection:
         if reseller(connection, plan.reseller) is None:
             raise UsageError(f"no reseller '{plan.reseller}'", reason="unknown-reseller")

@@ -31,7 +31,7 @@ READ_ONLY: dict[str, Any] = {"alertPermissions": [], "defVault": 1, "maxVault": 
 """The fields of a role that only the provider can set, with the values that every role of this service has."""
 
 Names = tuple[str, ...]
-"""Names of policies or applications. ALL_NAMES stands for all that are available."""
+"""Names of policies or applications. ALL_NAMES stands for all available names."""
 Resources = tuple[int, ...] | None
 """Resource IDs in ascending order. None stands for all resources."""
 
@@ -82,7 +82,7 @@ class Changes:
 
 
 def read(fields: Mapping[str, Any]) -> Changes:
-    """Read the fields of a request for a role, each by its own rules. Raises the error of a broken rule."""
+    """Read and check the fields of a request that creates or updates a role. Raises the error of a broken rule."""
     refuse_read_only(fields)
     made: dict[str, Any] = {}
     for key, value in fields.items():

@@ -80,7 +80,7 @@ class Steps:
         # If the range is over, this is the only step of the query, so its plan is made once.
         first = Step(0, self.schedule.skip, None, None, start, end, self._launched, self._at_once)
         self.shape = self.plan(first)
-        """A plan whose table and columns are those of every step."""
+        """A plan with the table and the columns that every step has."""
 
     @property
     def _engine(self) -> Engine:
@@ -106,7 +106,7 @@ class Steps:
         return self.schedule.end is None
 
     def over(self, step: Step | None, rows: int) -> bool:
-        """Whether `step` is the last step. `rows` is the number of rows that the query has returned after this step."""
+        """Whether `step` is the last step. `rows` is the number of rows that the query has returned so far."""
         return self.schedule.over(step, rows)
 
     def next(self, before: Step | None, rows: int) -> Step | None:
@@ -114,8 +114,7 @@ class Steps:
 
         `rows` is the number of rows that the query has returned so far.
         """
-        # The clock is read before the mark, because rows that are stored before the last step is due must be in that
-        # step.
+        # Read the clock before the mark, because the last step must have all rows that are stored before it is due.
         now = self._launched if self._at_once else to_ms(self._clock())
         mark = self._engine.stored.mark(self._query.table) if self._marked else None
         read = self.schedule.covered if before is None else before

@@ -50,13 +50,13 @@ class Schedule:
     """The events that the query leaves out because it continues another query; None if it continues no query."""
 
     def over(self, step: Step | None, rows: int) -> bool:
-        """Whether `step` is the last step. `rows` is the number of rows that the query has returned after this step."""
+        """Whether `step` is the last step. `rows` is the number of rows that the query has returned so far."""
         return rows == self.limit or (step is not None and step.last)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of a query. It reads the rows stored between two marks, `since` and `until`, and dated `start` to `end`.
+    """A step of a query: it reads the rows stored between the marks `since` and `until`, dated from `start` to `end`.
 
     Moments are in epoch milliseconds. `first` is the number of the step's first row, counted from 0 through all steps.
     Before this row, `skip` rows are left out. Without `since`, the step begins with the first row of the table. Without
@@ -91,7 +91,7 @@ class LateEvents:
 
 @dataclass(frozen=True, slots=True)
 class CoveredEvents:
-    """The events that a job has read. A query that continues the job leaves them out.
+    """The events that a job has read. A query that continues the job leaves these events out.
 
     These are all events stored up to the mark `since`. They also include the events that were stored up to the mark
     `until` and are dated before `end` (epoch milliseconds). Without `end`, both marks are the same.

@@ -1,7 +1,7 @@
 """Temporary tables: files that one client queries as the table `file`, as long as its request is open.
 
 Each table has its own engine in memory, which uses a temporary directory for data that does not fit. So no other client
-can see the table, and nothing of it is left if the process is killed: the next start removes the directory.
+can see the table. If the process is killed, the next start removes the directory, so nothing of the table is left.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class TemporaryTable:
 
     @property
     def engines(self) -> Engines:
-        """The engine of the table, as the only one of an Engines object. Raises NotFound before `open`."""
+        """An Engines object with only the engine of the table. Raises NotFound before `open`."""
         if self._engines is None:
             raise _gone()
         return self._engines

@@ -25,7 +25,7 @@ class PaddingForms:
 
 
 Padding = Callable[[PaddingForms, str], str]
-"""A function that makes the padding of a format from the token of the request."""
+"""A function that makes padding from the format's rules for padding and the token of the request."""
 
 KINDS: Mapping[str, Padding] = {
     "none": lambda shape, token: "",

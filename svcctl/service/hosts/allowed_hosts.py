@@ -74,7 +74,7 @@ class Rule:
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """Return the addresses that the system finds for a host, even for one such as `0x7f.1`, which libraries accept."""
+    """Return the addresses that the system finds for a host. As in libraries, the host may be written `0x7f.1`."""
     return [str(row[4][0]) for row in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 

@@ -33,7 +33,9 @@ class Brokers:
         self._refused: HostRefused | None = None
 
     def bootstrap(self, servers: str, settings: Mapping[str, str]) -> str:
-        """Check a list of servers, and return the list for the library. Addresses replace names, unless it needs names.
+        """Check a list of servers, and return the list for the library.
+
+        In the returned list, addresses replace names, unless the library needs the names.
 
         Raises HostRefused if a server is not allowed, Unavailable if a server has no address, and ServiceError if the
         list cannot be read.

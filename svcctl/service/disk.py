@@ -46,7 +46,7 @@ def reserve(directory: Path) -> None:
 
 
 class Disk:
-    """The disk of a directory, with the result of its last probe: `failure` is None if it could be written."""
+    """The disk of a directory. `failure` is the error of the last probe; None if the disk could be written."""
 
     def __init__(
         self,
@@ -86,5 +86,5 @@ class Disk:
             raise self.failure
 
     def free(self) -> int:
-        """The number of free bytes on the disk."""
+        """Return the number of free bytes on the disk."""
         return shutil.disk_usage(self._directory).free

@@ -82,7 +82,7 @@ class ServiceFiles(NamedTuple):
 
     @property
     def serve_command(self) -> Path:
-        """The file with the command line of the last service, if that was `service serve --listen`."""
+        """The file with the command line of the last service, if that service was started with --listen."""
         return self.directory / "serve.txt"
 
     @property
@@ -104,7 +104,7 @@ class ServiceFiles(NamedTuple):
         return self.directory / "service.sock"
 
     def size(self) -> int:
-        """The total size of the service's files in bytes."""
+        """Return the total size of the service's files in bytes."""
         return sum(path.stat().st_size for path in self.directory.rglob("*") if path.is_file())
 
     def make(self) -> Path:
@@ -177,7 +177,7 @@ def _credential(files: ServiceFiles, name: str, field: str) -> str:
 
 
 def _read_credentials(files: ServiceFiles) -> dict[str, dict[str, str]]:
-    """Read the credentials of each built-in profile. SvcctlError if their file is damaged."""
+    """Read the credentials of each built-in profile. Raises SvcctlError if their file is damaged."""
     try:
         content = json.loads(files.credentials.read_text(encoding="utf-8"))
         return {name: {field: "" + content[name][field] for field in _CREDENTIALS} for name in BUILT_IN}
@@ -188,7 +188,7 @@ def _read_credentials(files: ServiceFiles) -> dict[str, dict[str, str]]:
 
 
 def all_credentials(files: ServiceFiles) -> list[dict[str, str]]:
-    """The credentials of each built-in profile, in the order of BUILT_IN."""
+    """Return the credentials of each built-in profile, in the order of BUILT_IN."""
     return [credentials(files, name) for name in BUILT_IN]
 
 
@@ -347,7 +347,7 @@ def _silent(files: ServiceFiles) -> Unavailable:
 
 
 def _name(files: ServiceFiles) -> str:
-    """The name of the service in messages: its directory, and its process ID if that is known."""
+    """Return the name of the service for messages: its directory, and its process ID if the ID is known."""
     process = running_process(files)
     return f"the local service in {files.directory}" + (f" (process {process})" if process else "")
 

@@ -19,7 +19,7 @@ from svcctl.words import mask_urls
 
 
 def absolute(location: str) -> str:
-    """Make a path absolute; a URL stays unchanged. UsageError when the home directory in a path is unknown."""
+    """Make a path absolute; a URL stays unchanged. Raises UsageError when a path has an unknown home directory."""
     return location if "://" in location else str(home.expanded_path(location).absolute())
 
 

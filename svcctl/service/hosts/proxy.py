@@ -22,7 +22,7 @@ MAX_HEAD_BYTES = 1 << 16
 PIECE_BYTES = 1 << 17
 CONNECT_SECONDS = 5.0
 SEND_SECONDS = 60.0
-"""The maximum seconds for either side to read the bytes sent to it, and for the client to send the head of a request."""
+"""The maximum seconds for either side to read the bytes sent to it, and for the client to send a request's head."""
 CONNECTED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 REFUSED = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 

@@ -53,7 +53,7 @@ class JobRun:
     """The number of rows read so far, whether they are delivered or not."""
     reached: int = 0
     """The date, in epoch milliseconds, up to which all events are read and all matching events are delivered. This date
-    is shown, and compared when the events of a table are removed. The checkpoint alone decides where a job continues."""
+    is shown, and checked before events of a table are removed. The checkpoint alone decides where a job continues."""
     accepted: int = 0
     """The date, in epoch milliseconds, up to which the destination has all events, including the events of a batch that
     waits for its commit; 0 when the destination has refused or lost a batch. This date only serves to show the lag."""

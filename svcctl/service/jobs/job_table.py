@@ -224,8 +224,11 @@ def trouble(store: Store, job_id: str, token: int, errors: tuple[str, ...]) -> N
 
 
 def reach(store: Store, job_id: str, token: int, moment: int) -> None:
-    """Set the last date of a job to `moment`, in epoch milliseconds, unless the date is already later."""
-    _change(store, job_id, token, [_JOBS.last_datetime < moment], {"last_datetime": moment})
+    """Move the last date of a job, and the date up to which the job has read all events, forward and never back."""
+    dates = {
+        column.name: case((column < moment, moment), else_=column) for column in (_JOBS.last_datetime, _JOBS.reached)
+    }
+    _change(store, job_id, token, [], dates)
 
 
 def end(store: Store, job_id: str, token: int, status: JobStatus, errors: tuple[str, ...]) -> None:

@@ -71,6 +71,19 @@ def test_events_before_a_date_are_removed_and_jobs_that_have_read_them_go_on(tri
 
 
 @pytest.mark.slow
+def test_a_stopped_job_has_read_the_events_that_it_has_delivered(trimmed: Shell) -> None:
+    assert trimmed("query", "from web.a", *JOB, "friendlyName=all").returncode == 0
+    wait_for(trimmed, 8)
+    assert trimmed("job", "stop", "all").returncode == 0
+    assert trim(trimmed, "2024-01-02") == (
+        "svcctl: removed 4 events from web.a; 4 are left, from 2024-01-02 03:00:00 to 2024-01-02 09:00:00 (UTC)\n"
+    )
+    assert trimmed("job", "start", "all").returncode == 0
+    assert trimmed("service", "load", "a.csv", "-t", "web.a").returncode == 0
+    wait_for(trimmed, 12)
+
+
+@pytest.mark.slow
 def test_events_that_a_job_has_not_read_yet_are_not_removed(trimmed: Shell) -> None:
     assert trimmed("query", "from web.a group select count()", *JOB, "friendlyName=sum").returncode == 0
     [job] = trimmed.ndjson("job", "list")

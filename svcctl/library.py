@@ -118,7 +118,7 @@ def connect(
 
 
 def _check_arguments(arguments: Mapping[str, Any]) -> None:
-    """Raise UsageError for arguments that exclude or require each other, are empty, or are not text."""
+    """Raise UsageError if arguments exclude each other, or if one lacks its partner, is empty or is no text."""
     _check_texts(**arguments)
     for name, value in arguments.items():
         if value == "":

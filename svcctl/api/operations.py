@@ -32,7 +32,7 @@ OWN_READS = (
 CHECKED_JOB = f"/service/jobs/{JOB}/verify"
 """The path of svcctl's own service that checks a delivery.
 
-A GET only reads, unless it asks the service to keep the date `from`.
+A GET only reads, unless its parameters ask the service to store the date of `from`.
 """
 OWN_POST_READS = ("/service/domain/check", "/service/temporary-table")
 """The paths of svcctl's own service on which a POST changes nothing that lasts longer than the request."""

@@ -49,7 +49,7 @@ class RoleFinding:
 
 
 def lint(fields: Fields, *, update: bool = False) -> list[RoleFinding]:
-    """Return all findings about a new role; with `update`, about the changes to a role. Errors come first."""
+    """Return all findings about a new role or, if `update` is set, about the changes to a role. Errors come first."""
     findings = [finding for rule in _RULES for finding in rule(fields, update)]
     return sorted(findings, key=lambda finding: finding.level != "error")
 

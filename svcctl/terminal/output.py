@@ -337,10 +337,10 @@ class Output:
             self._write(columns, rows, format, self.sink, LIST._replace(header=selection.header))
 
     def watch(self, listing: Listing[Watched], looks: Iterable[Look], format: OutputFormat) -> None:
-        """Print jobs at each look. On a terminal, a table is updated in place.
+        """Print the jobs each time they are read.
 
-        Elsewhere, each look prints rows with the time. On a terminal, a failure of the service is shown in the footer.
-        Elsewhere, it is printed as a note.
+        On a terminal, a table is updated in place, and a failure of the service is shown in its footer. Elsewhere, each
+        reading prints rows with the time, and a failure is printed as a note.
         """
         if format is FORMATS["table"] and self.is_terminal:
             style = LIST._replace(color=self._color, ellipsis=self._ellipsis)

@@ -16,7 +16,7 @@ from svcctl.words import counted
 
 
 class Noun(ABC):
-    """A kind of things that files describe, such as roles: its name, its warnings, and its steps."""
+    """The name, the warnings and the steps of one kind of things that files describe. Roles are such a kind."""
 
     kind: str
     """The name of the kind, such as `role`."""

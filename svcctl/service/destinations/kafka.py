@@ -171,7 +171,7 @@ class Kafka(JobDestination):
     def _sending(self) -> dict[str, Any]:
         """The settings of a producer. They keep each set of messages within the topic's limit.
 
-        This also holds for messages that are hardly larger than their keys.
+        The limit is kept even if each message has hardly more than its key.
         """
         limit = max(1, (self._limit or MAX_SET_BYTES + FRAMING_BYTES) - FRAMING_BYTES)
         most = MAX_EVENT_BYTES + FRAMING_BYTES

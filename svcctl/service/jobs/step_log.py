@@ -42,9 +42,9 @@ class StepEntry:
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file with the rows from `first` to before `end`.
+    """A file with the rows from `first` (included) to `end` (not included).
 
-    `sha256` are the hashes in hexadecimal that it may have: several if it was prepared several times.
+    `sha256` lists the hexadecimal hashes that the file can have. A file that was prepared several times has several.
     """
 
     number: int

@@ -286,7 +286,7 @@ def _count(node: Any) -> str:
 
 
 def _or(node: Any) -> str:
-    """Translate `or` and `||`, which sqlglot reads as OR in the SQL of MySQL.
+    """Translate `or` and `||`. In the SQL of MySQL, sqlglot reads `||` as OR, too.
 
     If an operand is a string, the operands are joined as texts.
     """

@@ -320,7 +320,10 @@ class FileReader:
                 raise
 
     def _check_json(self, file: KnownFile) -> None:
-        """Raise UsageError with the line at which an array is not JSON, unless the check would take much memory."""
+        """Check that an array is valid JSON, unless the check would take much memory.
+
+        Raises UsageError with the number of the first invalid line.
+        """
         if file.is_array and file.contents.stat().st_size <= _LARGEST_CHECKED:
             try:
                 json.loads(file.contents.read_text("utf-8-sig", "replace"), object_pairs_hook=len)

@@ -100,7 +100,7 @@ def numbers_among(values: Sequence[str]) -> list[str]:
 
 
 def detected(numbers: Sequence[str], now_ms: int) -> NumberTimes | None:
-    """Find the rule for reading the first numbers of a column as times.
+    """Find, by the first numbers of a column, the rule for reading its numbers as times.
 
     Return None if the numbers are not plausible as epochs in any unit.
     """

@@ -210,13 +210,13 @@ class PartitionComparison:
         self._swapped = None
 
     def _take_early(self) -> None:
-        """Pass the next rows as long as they came before."""
+        """Pass the next rows as long as they have already arrived."""
         while self._state(self._cursor.row) == _EARLY:
             value, offset = self._release(self._cursor.row)
             self._take(value, offset or 0, moved=True)
 
     def _skip_to(self, row: int, offset: int | None) -> None:
-        """Note the rows before this one as missing, except those that came before."""
+        """Note all rows with lower numbers as missing, except rows that have already arrived."""
         while self._cursor.row < row:
             self._take_early()
             if self._cursor.row >= row:

@@ -4,8 +4,8 @@ Every value of an event is computed from a hash of three things: the event's sec
 value. Events in the same second have different lanes. The hash is DuckDB's, so another release of DuckDB may make other
 events.
 
-Traffic varies with the time of day and the day of the week. Three incidents recur by the number of the day since 1970,
-so that any 30 days have some incidents of each kind:
+Traffic varies with the time of day and the day of the week. Three kinds of incidents recur at fixed intervals. Days
+are counted from 1970, so any 30 days have some incidents of each kind:
 
 - every 7th day (3 modulo 7), 14:00 to 14:12 UTC: most of the shop's answers are 5xx, and slow
 - every 9th day (4 modulo 9), from 02:17 UTC: one address tries passwords for `admin` for 12 minutes, then logs in

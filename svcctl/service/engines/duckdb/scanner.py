@@ -68,8 +68,8 @@ class Scanner:
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Source]]:
         """Yield a connection, and a function that returns a subquery for the rows of a part.
 
-        Rows of other loads are left out. The subquery may leave out columns that are not in `columns`, and rows outside
-        the window. It is valid until the next call of the function.
+        The rows are those of `loads`, or of all loads if `loads` is None. The subquery may leave out columns that are
+        not in `columns`, and rows outside the window. It is valid until the next call of the function.
         """
         cursor = self._cursor()
         schema = layout.file_schema(table.columns)

@@ -19,6 +19,6 @@ def widened(column: Column, to: Type) -> str:
 
 
 def is_lossy(column: Column, to: Type) -> str | None:
-    """SQL for the condition that a value of a column would change in another type; None if no value can change."""
+    """Return SQL that is true for a value of a column that another type would alter; None if it can alter no value."""
     value = quote(column.name)
     return f"{value}::DOUBLE::HUGEINT <> {value}" if (column.type, to) == (Type.INT8, Type.FLOAT8) else None

@@ -1,4 +1,4 @@
-"""Tables in a shared folder, with their rows.
+"""Tables whose rows are stored in a shared folder.
 
 DuckDB sorts the rows of a load, and the rows that are left after a trim.
 """

@@ -74,7 +74,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """The loads that are read: the loads in `numbers`, or with `excluded` all loads that are not in `numbers`."""
+    """The loads to read: those in `numbers` or, if `excluded` is set, all loads except those in `numbers`."""
 
     numbers: frozenset[int]
     excluded: bool = False
@@ -191,7 +191,7 @@ def parts(files: Sequence[File], sorted_rows: int = SORTED_ROWS) -> list[Snapsho
 
 
 def joined(parts: Sequence[SnapshotPart]) -> SnapshotPart:
-    """Join consecutive parts to one part, which must be sorted."""
+    """Join consecutive parts into one part. Its rows are not in order yet: the reader must sort them."""
     files = dict.fromkeys(file for part in parts for file in part.files)
     return SnapshotPart(list(files), False, parts[0].start, parts[-1].end)
 

@@ -157,10 +157,16 @@ def _dates() -> dict[str, str]:
     def operators(rows: Iterable[Operator]) -> str:
         return table([("", "in --from", "in --to"), *((row.name, row.from_meaning, row.to_meaning) for row in rows)])
 
+    zoned = _listed((row.name for row in ALL_OPERATORS if row.zoned), "and")
     return {
         "operators": operators(OPERATORS),
         "typed": operators(TYPED),
-        "zoned": _listed((row.name for row in ALL_OPERATORS if row.zoned), "and"),
+        "zone_dates": table(
+            [
+                ("typed", f"absolute dates without an offset (sent as epoch seconds), {zoned}"),
+                ("printed", "dates of csv, tsv, xml, xls and tables; JSON has epoch milliseconds"),
+            ]
+        ),
     }
 
 

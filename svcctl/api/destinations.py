@@ -68,8 +68,9 @@ class Parameter(NamedTuple):
     @property
     def about(self) -> str:
         """Describe the parameter in one text: its meaning, its allowed values and its default."""
-        form = f": {self.form.wanted}" if self.form else ""
-        return self.meaning + form + (f", {self.default} by default" if self.default else "")
+        details = [self.form.wanted] if self.form else []
+        details += [f"default {self.default}"] if self.default else []
+        return f"{self.meaning} ({'; '.join(details)})" if details else self.meaning
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ TYPES: Mapping[str, DestinationType] = {
             ),
             Parameter(
                 "api.version.request",
-                "ask brokers for their version, unless it is before 0.10",
+                "whether to ask brokers for their version; false for brokers before 0.10",
                 form=_FLAG,
                 default="true",
             ),
@@ -154,13 +155,13 @@ TYPES: Mapping[str, DestinationType] = {
         ),
         local="Each row is a message with the key <job>/<row>, and each batch is a transaction. An event larger than "
         "maxBytesPerCommit, up to 10 MB, is sent in its own batch, if the topic accepts it. A job writes to one "
-        "partition in the query's order. Consumers with isolation level read_committed read every row once. After a "
-        "failure the end of the partition is read back, so this also holds on brokers that show consumers the messages "
-        "of aborted transactions. Jobs may share a topic, except on brokers that complete a transaction only together "
-        "with those that overlap it (Tansu 0.6 does this): if several jobs write to one partition there, committed "
-        "rows can stay hidden from these consumers, so use a topic per job. Brokers before 0.11 have no transactions: "
-        "a row may then arrive twice, with the same key, if the broker still carries out a request after the service "
-        "that sent it was killed and started again.",
+        "partition in the query's order. Consumers with isolation level read_committed read every row once. Some "
+        "brokers show consumers the messages of aborted transactions. There, too, consumers read every row once, "
+        "because after a failure the job reads back the end of the partition. Jobs may share a topic. Exception: some "
+        "brokers (Tansu 0.6) complete a transaction only when all overlapping ones are complete. There, rows can stay "
+        "hidden from read_committed consumers if jobs share a partition, so use one topic per job. Brokers before 0.11 "
+        "have no transactions. With such a broker, a row may arrive twice, with the same key: if the service is killed "
+        "and started again, and the broker then carries out a request of the killed service.",
     ),
     "s3": DestinationType(
         "S3",
@@ -170,30 +171,37 @@ TYPES: Mapping[str, DestinationType] = {
             Parameter("aws.endpoint", "another service with an S3 interface", form=_WEB, place=True),
             Parameter("aws.accesskey", "access key", needs=("aws.secretkey", "")),
             Parameter("aws.secretkey", "secret key", secret=True),
-            Parameter(
-                "format", "packing of the rows, which are csv", form=_word("plain", "gzip", "zip"), default="plain"
-            ),
+            Parameter("format", "packing of the csv files", form=_word("plain", "gzip", "zip"), default="plain"),
             Parameter("file.password", "password of the zip file", secret=True, needs=("format", "zip")),
-            Parameter(_OBJECTS, "name of the files: the job's ID by default", place=True),
-            Parameter(_SEVERAL, "several files, or a single one if the query has an end", form=_FLAG, default="true"),
-            Parameter("retention.size", "size of a file in MB", form=_number(50, 500), default="100"),
-            Parameter("retention.time", "age of a file in seconds", form=_number(300, 86_400), default="300"),
+            Parameter(_OBJECTS, "name of the files, without number and ending (default: the job's ID)", place=True),
+            Parameter(
+                _SEVERAL,
+                "whether to write several files; false, for a single file, needs a query with an end",
+                form=_FLAG,
+                default="true",
+            ),
+            Parameter("retention.size", "size in MB that completes a file", form=_number(50, 500), default="100"),
+            Parameter(
+                "retention.time", "age in seconds that completes a file", form=_number(300, 86_400), default="300"
+            ),
             _NAME,
         ),
         local="Writes objects <name>_000.csv, <name>_001.csv … (.gz, .zip); <name> is s3.fileName or the job's ID. "
         "Numbers continue after the highest existing number, and no object is replaced, even if several jobs use the "
-        "same name. The keys need permission to list, read, write and delete objects. An object appears when it is "
-        "complete: when it reaches its size or age, or when the job is stopped or completed. A zip file with a "
+        "same name. The access key needs permission to list, read, write and delete objects. An object appears when it "
+        "is complete: when it reaches its size or age, or when the job is stopped or completed. A zip file with a "
         "password is encrypted with AES.",
     ),
     "hdfs": DestinationType(
         "HDFS",
         (
             Parameter("fs.defaultFS", "file system", example="hdfs://host:8020", form=_HDFS, place=True),
-            Parameter("file", "name of the files", example="/logs/web.csv", form=_PATH, place=True),
+            Parameter(
+                "file", "path of the files, without their numbers", example="/logs/web.csv", form=_PATH, place=True
+            ),
             Parameter("dfs.replication", "copies of each block", form=_number(1, 512)),
-            Parameter("retention.size", "size of a file in MB", form=_number(1, 10_000), default="128"),
-            Parameter("retention.time", "age of a file in seconds", form=_number(1, 86_400), default="300"),
+            Parameter("retention.size", "size in MB that completes a file", form=_number(1, 10_000), default="128"),
+            Parameter("retention.time", "age in seconds that completes a file", form=_number(1, 86_400), default="300"),
             _NAME,
         ),
         local="Writes several files: /logs/web.csv becomes /logs/web_000.csv, /logs/web_001.csv …. Numbers continue "

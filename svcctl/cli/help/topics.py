@@ -239,7 +239,7 @@ def _environment() -> dict[str, str]:
     ]
     proxies = [
         (HTTPS_PROXY, "proxy of https services"),
-        (ALL_PROXY, "proxy, if neither of these is set"),
+        (ALL_PROXY, "proxy, if https_proxy and HTTPS_PROXY are not set"),
         (NO_PROXY, "hosts to reach directly"),
     ]
     return {
@@ -255,7 +255,7 @@ def _exit_codes() -> dict[str, str]:
 
     return {
         "exit_codes": table([(f"{row.code:>3}", row.meaning) for row in EXIT_CODES]),
-        "retried": _listed(map(str, sorted(STATUSES)), "and"),
+        "retried": _listed(map(str, sorted(STATUSES)), "or"),
         "not_done": _listed(map(str, sorted(NOT_DONE)), "and"),
     }
 

@@ -65,9 +65,9 @@ EXAMPLES = (
 """Whole queries on the tables that every local service has."""
 
 _QUERY = """\
-A query names a table and then processes its events clause by clause, in the
-order they are written: each clause works on the rows that the previous one
-returned.
+A query names a table, and then processes the events of the table clause by
+clause, in the order of the text. Each clause works on the rows of the clause
+before.
 
   from TABLE                      the table: names with dots, case-sensitive
   where CONDITION, …              keeps the rows for which all conditions are
@@ -82,30 +82,30 @@ returned.
     from auth.all where result = "FAIL", not (user = "admin")
         select eventdate, user limit 5
 
-A clause finds a name among the columns of the last select, or else among those
-before it, back to the last group or to the table. The result has the columns of
-the last select:
+A clause finds a name among the columns of the last select. If the name is not
+there, it is searched in the selects before, back to the last group or to the
+table. The result has the columns of the last select:
 
     from auth.all select lower(user) as who where result = "FAIL"
 
 Every clause except from is optional and can be repeated; select can also come
-before from. Rows are in the order of eventdate, groups in the order of their
-keys, nulls last. The time range is not part of the query: give it with --from
-and --to.
+before from. Rows are in the order of eventdate, and groups in the order of
+their keys. Nulls come last. The time range is not part of the query: give the
+range with --from and --to.
 
 A column without "as NAME" is named after the column, the function, or the text
-of the expression. Names are case-sensitive. A name is letters, digits and _, or
-several of these joined by dots, as in req.status. Put any other name in back
-quotes, and a reserved word: `two words`. The reserved words are"""
+of the expression. Names are case-sensitive. A name has letters, digits and _.
+Several names can be joined by dots, as in req.status. Put any other name, and
+any reserved word, in back quotes: `two words`. The reserved words are"""
 
 _GROUPS = """\
-A group has the columns it is grouped by. With "every", eventdate is the start
-of the period; periods without events are left out. A select after the group
-computes aggregates; the keys come first in the result unless the select names
-one of them. A where after the group filters the groups. A period is a number
-of s, m, h or d, counted from 1970-01-01 in UTC; "every" can also come last.
-"every -" is a group without a period, as if "every" were not there. Days of a
-zone are texts: group by formatdate(eventdate, "yyyy-MM-dd", "Europe/Berlin").
+The columns after "by" are the keys of the group. With "every", eventdate is the
+start of the period; periods without events are left out. A select after the
+group computes aggregates. The keys come first in the result, unless the select
+names a key. A where after the group filters the groups. A period is a number
+of s, m, h or d, counted from 1970-01-01 in UTC. "every" can also come last.
+"every -" means a group without a period. To group by the days of a time zone,
+group by a text: formatdate(eventdate, "yyyy-MM-dd", "Europe/Berlin").
 
     from demo.ecommerce.data
         group every 30m by method select count() as n, max(timeTaken)
@@ -119,7 +119,7 @@ _EXPRESSIONS = '''\
   12  -3  1.5  2e3        whole numbers are int4, or int8 if they are too large
                           for that; others are float8
   10.0.0.1                an address; true, false; null
-  ( … )  - …              grouping and the sign, which bind closest, then
+  ( … )  - …              parentheses and the sign bind closest, and then
   *  /  %                 multiply, divide (always a float8), remainder of a
                           division
   +  -                    add, subtract; + also joins strings
@@ -127,7 +127,7 @@ _EXPRESSIONS = '''\
                           is a chain. Compared with a number, "404" is 404
   x -> "part"             contains; ->> ignores case
   x ~ re("…")             contains a match of a regular expression (RE2 syntax)
-  x in {"a", "b"}         equals one of them
+  x in {"a", "b"}         x equals one of the values
   x <- 10.0.0.0/8         an address is in a network
   not    and    or        combine conditions, and bind in this order; a comma
                           between conditions is "and"'''
@@ -140,12 +140,12 @@ Null means that there is no value.
     in which x is null.
   - x = null and x != null test whether there is a value, like isnull(x) and
     isnotnull(x).
-  - "and" and "or" have a result where one side decides it: false and null is
-    false, true or null is true. Otherwise the result is null, and where keeps
-    only what is true.
-  - The result of a calculation with null is null. So is that of a division by
-    zero, of a whole number that does not fit int8, and of the conversion of a
-    text that cannot be converted.
+  - If one side of "and" or "or" decides, null on the other side does not
+    matter: false and null is false, true or null is true. Otherwise the result
+    is null. A where keeps only rows for which the condition is true.
+  - The result of a calculation with null is null. These results are null, too:
+    a division by zero, a whole number that does not fit int8, and the
+    conversion of a text that cannot be converted.
   - A function returns null for null unless its description says otherwise.
   - Aggregates skip nulls. Without any values, count and hllppcount return 0,
     and the others null.
@@ -155,22 +155,23 @@ _SIGNATURES = """\
 The first line of each function has the types of its arguments and of its
 result: timestamp, str, int4, int8, float8, bool, ip4; int (int4 or int8),
 number (int4, int8 or float8); any; T and U (any type, but the same in the whole
-line). A text, digits (5) or a percent (95 or 99.9) must be a literal, not an
-expression. "?" marks an optional argument, "…" a repeated one. The examples
-were run at 2024-05-06 07:08:09."""
+line). An argument named text, digits (5) or percent (95 or 99.9) must be a
+literal, not an expression. "?" marks an optional argument, and "…" an argument
+that can be repeated. The examples were run at 2024-05-06 07:08:09."""
 
 _LIVE = f"""\
-A query with --follow keeps running. Its rows arrive as they are stored, and the
-groups of a single "group every" when their period is over; other groups would
-never be complete and are refused. Limits and offsets must come last.
+A query with --follow keeps running. Rows arrive as soon as they are stored. The
+groups of a single "group every" arrive when their period is over. Other groups
+would never be complete, so they are refused. Limits and offsets must come last.
 
-A period stays open for late events {LAG_TIME.default} after its end, or as long as
-{LAG_TIME.environment} of the service says; 2s if the range ends with it. An
-event that is stored later is in no group: groups that were sent stay as they
-are. Such events are counted, if they pass the where clauses before the group:
-in a note of --follow, in "late" of the job's object ('svcctl job show ID -f
-json'), and in the service's metrics. The same query over a range that is over
-has them. Rows without a group are never too late."""
+A period stays open for late events for {LAG_TIME.default} after its end. The variable
+{LAG_TIME.environment} of the service sets another length. If the range ends with the
+period, the period stays open for 2s. An event that is stored later is in no
+group, because groups that were sent do not change. Events that are too late are
+counted if they pass the where clauses before the group: in a note of --follow,
+in "late" of the job's object ('svcctl job show ID -f json'), and in the
+service's metrics. If you run the same query again when the range is over, it
+includes these events. Rows without a group are never too late."""
 
 
 def page() -> str:
@@ -189,9 +190,9 @@ def page() -> str:
         (
             "Limits",
             _wrapped(
-                f"A query has at most {size_text(MAX_BYTES)}. A query that takes too long is stopped. Before a query "
-                "runs, it is refused if replaceall or + could make a text or a row of more than "
-                f"{MAX_TEXT_CHARS:,} characters; a value of a column counts as {STORED_CHARS}."
+                f"A query has at most {size_text(MAX_BYTES)}. A query that takes too long is stopped. A query is "
+                "refused before it runs if replaceall or + could make a text or a row of more than "
+                f"{MAX_TEXT_CHARS:,} characters; a value of a column counts as {STORED_CHARS} characters."
             ),
         ),
     ]

@@ -589,7 +589,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "in",
             _overload("T, T… -> bool", lambda context, *options: member(context, options[-1], list(options[:-1]))),
-            "true if the last argument equals one of those before it; the same as x in {a, b}",
+            "true if the last argument equals one of the arguments before; the same as x in {a, b}",
             '`in`("a", "b", "b")',
             True,
         ),
@@ -704,7 +704,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                     this=exp.Split(this=text, expression=string(by)), expressions=[number(index)], offset=0
                 ),
             ),
-            "the text cut at a separator: the part with this index, counted from 0; null if there is none",
+            "the text cut at a separator: the part with this index, counted from 0; null if there is no such part",
             'split("a/b/c", "/", 1)',
             "b",
         ),
@@ -722,8 +722,8 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "peek",
             _overload("str, regex, digits? -> str", _peek),
-            "the first match of the regular expression, or of its group with this number; null if there is none, and "
-            '"" if it is empty',
+            "the first match of the regular expression, or of its group with this number; null if there is no "
+            'such match, and "" if it is empty',
             'peek("id=42;", re("id=([0-9]+)"), 1)',
             "42",
         ),
@@ -731,9 +731,9 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             "jsonparse",
             _overload("str, text -> str", _json_member),
             'the member of JSON text at a path such as a.b[0] or ["a b"].c: strings without quotes, other values as '
-            "their JSON without blanks; null if there is none, if it is null, or if the text is not JSON or is nested "
-            f"deeper than {MAX_JSON_DEPTH}; the first of several members with one name; names are compared as written "
-            "in JSON",
+            "their JSON without blanks; null if there is no such member, if it is null, or if the text is not JSON or "
+            f"is nested deeper than {MAX_JSON_DEPTH}; the first of several members with one name; names are compared "
+            "as written in JSON",
             """jsonparse('{"a": {"b": [1.50, "x"]}}', "a.b[0]")""",
             "1.50",
         ),
@@ -934,14 +934,14 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             (
                 "first",
                 _overload("T -> T", _by_time(exp.ArgMin)),
-                "the value with the earliest eventdate; any of them if several events have it",
+                "the value with the earliest eventdate; if several events have this eventdate, any of their values",
                 "first(status)",
                 200,
             ),
             (
                 "last",
                 _overload("T -> T", _by_time(exp.ArgMax)),
-                "the value with the latest eventdate; any of them if several events have it",
+                "the value with the latest eventdate; if several events have this eventdate, any of their values",
                 "last(seconds)",
                 9.5,
             ),

@@ -215,7 +215,7 @@ NoHeaderOpt = Annotated[
 ForceOpt = Annotated[
     bool,
     typer.Option(
-        "--force", rich_help_panel=OptionHeading.OUTPUT, help="Overwrite an existing file; its permissions stay."
+        "--force", rich_help_panel=OptionHeading.OUTPUT, help="Overwrite an existing file and keep its permissions."
     ),
 ]
 YesOpt = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]

@@ -63,7 +63,8 @@ def api(
     max_time: MaxTimeOpt = None,
 ) -> None:
     """The body is printed as it arrives. The body of a refusal goes to standard output and is never written to a file.
-    The exit code says whether the service refused, even with HTTP 200. Paths of domains go to the provisioning URL.
+    The exit code says whether the service refused the request, even if the HTTP status is 200. Paths of domains go to
+    the provisioning URL.
 
     \b
     svcctl api /search/jobs

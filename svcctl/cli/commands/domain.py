@@ -45,7 +45,7 @@ TimeOpt = Annotated[
 VolumeOpt = Annotated[
     float | None, typer.Option("--volume", metavar="N", help="Volume, in the service's unit, if the plan accepts one.")
 ]
-IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if it is already so.")]
+IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if the domain already is as wanted.")]
 IfThereOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if the domain does not exist.")]
 
 PruneOpt = Annotated[
@@ -54,7 +54,8 @@ PruneOpt = Annotated[
         "--prune-domains",
         min=0,
         metavar="N",
-        help="Remove the domains that no file has, and their users; if these are more than N, change nothing.",
+        help="Remove the domains that no file contains, and their users; change nothing if more than N would be "
+        "removed.",
     ),
 ]
 
@@ -98,8 +99,9 @@ def create(
 
     Nobody can use the domain until it has an owner.
 
-    The service decides what the numbers of --time and --volume mean. The local service refuses more than the plan
-    has, takes the plan's numbers by default, and limits nothing by them.
+    The service decides what the numbers of --time and --volume mean. The local service refuses numbers larger than
+    those of the plan. By default it takes the numbers of the plan. It stores the numbers, but does not enforce them as
+    limits.
     """
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
@@ -130,9 +132,9 @@ def export(ctx: typer.Context, name: ExportedDomainArg = None) -> None:
 def apply_(ctx: typer.Context, options: ApplyOptions, prune_domains: PruneOpt = None) -> None:
     """Create, enable and disable domains as files say, showing the differences
 
-    A domain of a file has a name, a plan, and if needed time, volume and state: enabled or disabled. Domains that no
-    file contains stay unchanged without --prune-domains. Applying a file twice changes nothing the second time. Asks
-    before the first change. See 'svcctl help apply'.
+    A domain in a file has a name and a plan, and can have a time, a volume and a state (enabled or disabled). Domains
+    that no file contains stay unchanged without --prune-domains. Applying a file twice changes nothing the second time.
+    Asks before the first change. See 'svcctl help apply'.
     """
     svc: Context = ctx.obj
     documents = yaml_files.read(options.file, "domain", options.var or ())

@@ -99,7 +99,7 @@ RelaunchOpt = Annotated[
     Completes("jobs"),
 ]
 PruneOpt = Annotated[
-    bool, typer.Option("--prune", help="Remove jobs that were applied from files and are in none now.")
+    bool, typer.Option("--prune", help="Remove jobs that were applied from files and are no longer in any file.")
 ]
 
 VerifiedIdsArg = Annotated[
@@ -146,9 +146,9 @@ def list_(
 ) -> None:
     """List jobs
 
-    A table has the beginning of each ID, which every command accepts, and jobs with an error first. On a terminal, an
-    error is below its job. FAILING is a running job with an error. The lag is the time since lastDatetime, the date up
-    to which the job has read events.
+    A table shows the beginning of each ID; every command accepts this beginning. Jobs with an error come first. On a
+    terminal, the error is printed below its job. FAILING is a running job with an error. The lag is the time since
+    lastDatetime, the date up to which the job has read events.
 
     Programs get whole IDs and the fields of the interface; a FAILING job has 'status' RUNNING and 'failing' true.
 
@@ -188,11 +188,11 @@ def show(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None, columns: Col
 
     FAILING is a running job with an error. Programs get 'status' RUNNING and 'failing' true.
 
-    In json, one named job is an object, and several are a list.
+    In json, a single named job is an object, and several jobs are a list.
 
-    svcctl's own service also returns the range, the parameters and the date of the launch, the date since
-    which the job has failed (failingSince), the date of the last delivery, the date up to which 'job verify' has
-    verified the job without a gap, and the process that runs it (host/process ID).
+    svcctl's own service also returns the range and the parameters of the job, the date of its launch, the date since
+    which it has failed (failingSince), the date of its last delivery, the date up to which 'job verify' has verified it
+    without a gap, and the process that runs it (host/process ID).
 
     Other services return neither the range of a job nor the parameters of its destination, and no service returns
     secrets. So keep the command or the file that launches the job.
@@ -224,7 +224,7 @@ def start(ctx: typer.Context, ids: StoppedIdsArg, if_needed: IfNeededOpt = False
 def restart_(ctx: typer.Context, ids: ChangedIdsArg, format: FormatOpt = None) -> None:
     """Stop jobs and start them again where they stopped
 
-    Prints the error that a job had. Stopped jobs are started, and completed jobs stay unchanged.
+    Prints the error that each job had. Stopped jobs are started, and completed jobs stay unchanged.
 
     \b
     svcctl job list --failing --ids | svcctl job restart -
@@ -256,8 +256,9 @@ def rm(
 def export(ctx: typer.Context, ids: ExportedIdsArg = None) -> None:
     """Print jobs as a file for 'svcctl job apply'
 
-    'from' is the date up to which a job has read, so a new launch continues there. Add the secrets of destinations,
-    which no service returns. Services other than svcctl's own return neither the other parameters nor 'to'.
+    'from' is the date up to which a job has read, so a new launch continues from this date. Add the secrets of
+    destinations, which no service returns. Services other than svcctl's own return neither the other parameters nor
+    'to'.
 
     \b
     svcctl job export > jobs.yaml
@@ -320,12 +321,14 @@ def verify(
 ) -> None:
     """Compare what destinations have with the rows that jobs delivered
 
-    svcctl's own service produces the rows again, and compares them with what it reads from Kafka, S3 or HDFS. Jobs may
-    run meanwhile. Exit 7 when rows are missing, altered or out of order, 10 when there are only duplicated or foreign
-    rows, 6 when a destination does not answer. Of several jobs the worst decides: 3, 6, 7, other failures, 10.
+    svcctl's own service produces the rows again, and compares them with the rows that it reads from Kafka, S3 or HDFS.
+    Jobs may run meanwhile. The exit code is 7 if rows are missing, altered or out of order, 10 if rows are only
+    duplicated or foreign, and 6 if a destination does not answer. For several jobs, the first of these that occurs is
+    the exit code: 3, 6, 7, other failures, 10.
 
-    Rows that the topic no longer has, or with a date before --from, are no failure. A gap is printed with the query
-    that returns its rows. 'job show' has the date up to which a job is 'verified' without a gap.
+    It is not a failure if rows are missing because the topic no longer keeps them, or because their date is before
+    --from. A gap is printed with the query that returns the missing rows. 'job show' has the date up to which a job is
+    'verified' without a gap.
 
     \b
     svcctl job verify failed-logins
@@ -372,9 +375,9 @@ def wait(
 ) -> None:
     """Wait until jobs are in a state, without an error
 
-    Fails when a job reports an error, and when a job cannot reach the state by itself: a stopped job does not complete.
-    A FAILING job may recover, as when its broker is back: --keep-waiting prints the error and waits. A job launched
-    with --follow has no end and never completes.
+    Fails if a job reports an error, or cannot reach the state by itself: a stopped job does not complete. A FAILING job
+    may recover, for example when its broker is back. With --keep-waiting, the command prints the error and waits. A job
+    launched with --follow has no end and never completes.
 
     \b
     svcctl job wait "$id" && svcctl job rm --yes "$id"
@@ -428,10 +431,10 @@ def watch(
     """Show status, events, rate, lag and errors of jobs, live
 
     On a terminal, prints a live table with failing jobs first. Elsewhere, prints one row per job and interval, with the
-    time of the row and the lag in seconds. The rate is that of eventsSent in events per second, or that of
+    time of the row and the lag in seconds. The rate is the growth of eventsSent in events per second, or of
     eventGenerated if the service sends eventsSent only for a completed job. While the service does not answer, the last
-    known jobs are shown; if it still does not answer at the end of --max-time, the exit code is 6. Ctrl-C ends the
-    command, and on a terminal also q, with exit code 0.
+    known jobs are shown. If the service still does not answer at the end of --max-time, the exit code is 6. Ctrl-C ends
+    the command with exit code 0; so does q on a terminal.
     """
     svc: Context = ctx.obj
     output_format = svc.format(format, lists=True)

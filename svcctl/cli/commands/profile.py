@@ -119,7 +119,7 @@ def set_(
 ) -> None:
     """Create or change a profile
 
-    On a terminal it prompts for missing values.
+    On a terminal, the command prompts for missing values.
 
     \b
     svcctl profile set prod
@@ -153,7 +153,7 @@ def set_(
 def check(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = None) -> None:
     """Test a profile step by step and suggest fixes
 
-    The exit code is that of the first step that failed.
+    The exit code shows the kind of failure of the first step that failed.
     """
     from svcctl.profiles import diagnosis
 

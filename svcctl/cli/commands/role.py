@@ -120,8 +120,8 @@ def export(ctx: typer.Context, domain: DomainArg, role: ExportedRoleArg = None) 
 def create(ctx: typer.Context, domain: DomainArg, options: RoleOptions, yes: YesOpt = False) -> None:
     """Create a role from options, or the roles in a file
 
-    The interface's rules are checked before anything is sent. Asks before creating a role that grants everything of a
-    kind: one with a name only, or with '*'.
+    The interface's rules are checked before anything is sent. Asks before creating a role that has only a name, or that
+    has '*': such a role grants everything of a kind.
 
     \b
     svcctl role create acme --name Readers --policies Search
@@ -169,10 +169,10 @@ def update(
 def apply_(ctx: typer.Context, domain: DomainArg, options: ApplyOptions, prune: PruneOpt = False) -> None:
     """Create and update roles from files, showing the differences
 
-    Roles that do not exist are created. In the others, the fields that the file contains are changed. Roles that no
-    file contains stay unchanged without --prune. Applying a file twice changes nothing the second time. Asks before
-    the first change. If the service lists its policies and applications, unknown ones are refused before that.
-    See 'svcctl help apply'.
+    Roles that do not exist are created. In existing roles, the fields that the file contains are changed. Roles that no
+    file contains stay unchanged without --prune. Applying a file twice changes nothing the second time. If the service
+    lists its policies and applications, unknown policies and applications are refused before any change. Asks before
+    the first change. See 'svcctl help apply'.
     """
     svc: Context = ctx.obj
     file_roles = role_files.read_roles(options.file, options.var or ())
@@ -187,7 +187,7 @@ def apply_(ctx: typer.Context, domain: DomainArg, options: ApplyOptions, prune: 
 def rm(
     ctx: typer.Context, domain: DomainArg, role: RoleArg, yes: YesOpt = False, if_needed: IfNeededOpt = False
 ) -> None:
-    """Delete a role; its users need another one"""
+    """Delete a role; its users need another role"""
     svc: Context = ctx.obj
     with done_if(if_needed, no_role, svc.diagnostics.note):
         with known_role(svc.client, domain, role):
@@ -219,14 +219,14 @@ def _users(role: Role | None) -> list[str]:
 def lint_(ctx: typer.Context, files: FilesArg, format: FormatOpt = None) -> None:
     """Check role files against the rules, without a service
 
-    An error is something that a service refuses; the exit code is 2 then. A warning is a grant that is broader than it
-    looks. Only a service can check rule 7 (policies exist and are available).
+    An error is something that a service refuses; if there is an error, the exit code is 2. A warning is a grant that is
+    broader than it looks. Only a service can check rule 7 (policies exist and are available).
 
     \b
     A file holds one role, a list of them, or several documents:
       name: Night shift                  required; alone, it grants everything
       description: May look
-      policies: [Search, Alerts]         names, or one, or '*' for all (quoted)
+      policies: [Search, Alerts]         a name, names or '*' for all (quoted)
       applications: [explorer]           the same
       resourceIds: {ids: [1, 2]}         integers by any label, or '*' for all
       finderName: default

@@ -169,7 +169,7 @@ class RoleOptions:
     """The options that describe a role, or name a file with roles."""
 
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Name of the role; of an update, its new name.")
+        str | None, typer.Option("--name", metavar="NAME", help="Name of the role; with 'update', its new name.")
     ] = None
     description: Annotated[str | None, typer.Option("--description", metavar="TEXT", help="What the role is for.")] = (
         None
@@ -187,7 +187,7 @@ class RoleOptions:
         typer.Option(
             "--resource-ids",
             metavar="LABEL=N,N",
-            help="Resource IDs; repeat for more; '*' for all, '' for none. The label comes back as 'ids'.",
+            help="Resource IDs; repeat for more; '*' for all, '' for none. The service returns the label as 'ids'.",
         ),
     ] = None
     finder_name: Annotated[str | None, typer.Option("--finder-name", metavar="NAME", help="Default finder.")] = None

@@ -75,11 +75,10 @@ def reconcile(
     """Compare an export with the service, and fetch again only the windows that differ
 
     Prints a row for each replaced window: its start, its rows before and now, and the file. Dates are in the export's
-    zone.
-    One query counts the events of all windows. Queries with 'group', and all queries with --deep, are fetched again
-    instead: a count does not show a changed event, or a new event in place of another. Windows that now have fewer
-    rows, such as after retention, are listed and kept, with exit code 10. Missing files, and files of a wrong size,
-    give exit code 7; see verify.
+    zone. One query counts the events of all windows. For queries with 'group', and with --deep, the windows are fetched
+    again instead, because a count does not show a changed event, or a new event in place of another. If a window now
+    has fewer rows, such as after retention, it is listed, its file is kept, and the exit code is 10. If files are
+    missing or have a wrong size, the exit code is 7; see 'verify'.
 
     \b
     svcctl export reconcile auth --from 7ad

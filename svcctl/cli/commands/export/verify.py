@@ -62,10 +62,10 @@ def verify(
 ) -> None:
     """Hash the files of exports again; exit 7 when a file is damaged or missing
 
-    Without a name, verifies the exports of all states. A state keeps its last 10000 windows, or files of runs; older
-    files are not verified. With --keep, status, runs and reconcile ignore all windows before --from. In 'export
-    status', all files before the date 'verified' were intact. Dates are in the export's zone; in ndjson, they are epoch
-    milliseconds.
+    Without a name, verifies the exports of all states. A state remembers its last 10000 windows, or its last 10000
+    files if each run has a file; older files are not verified. With --keep, 'status', later runs and 'reconcile' ignore
+    all windows before --from. 'export status' then shows the date 'verified': all files before this date were intact.
+    Dates are in the export's zone; in ndjson, they are epoch milliseconds.
 
     \b
     svcctl export verify auth && tar -cf auth.tar out

@@ -48,8 +48,8 @@ KindNameArg = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
-        help="Its name; KEY or its name for a key, RESELLER/PLAN for a plan, EMAIL for a user, DOMAIN/EMAIL to take a"
-        " user out of one domain.",
+        help="Name; for a key also KEY, for a plan RESELLER/PLAN, for a user EMAIL, or DOMAIN/EMAIL to remove the user "
+        "from one domain only.",
     ),
 ]
 EmailArg = Annotated[str, typer.Argument(metavar="EMAIL", help="The user's email address.")]
@@ -64,18 +64,18 @@ KeyResellerOpt = Annotated[
     str | None, typer.Option("--reseller", metavar="NAME", help="Create a key for this reseller.")
 ]
 KeyNameOpt = Annotated[
-    str | None, typer.Option("--name", metavar="NAME", help="Name of its owner, such as ann or etl-2.")
+    str | None, typer.Option("--name", metavar="NAME", help="Owner of the key, such as ann or etl-2.")
 ]
 KeyExpiresOpt = Annotated[
     str | None,
     typer.Option(
-        "--expires", metavar="DATE|LENGTH", help="When it expires: 90d from now, or 2030-01-31 (default: never)."
+        "--expires", metavar="DATE|LENGTH", help="When the key expires: 90d from now, or 2030-01-31 (default: never)."
     ),
 ]
 TokenKeyArg = Annotated[str, typer.Argument(metavar="KEY", help="An API key or its name, as 'list keys' prints them.")]
 ExpiresOpt = Annotated[
     Any,
-    length_option("--expires", "Time until it expires: 30m, 8h, 7d.", None),
+    length_option("--expires", "Time until the token expires: 30m, 8h, 7d.", None),
 ]
 AdminOpt = Annotated[bool, typer.Option("--admin", help="Let the key manage the roles of its domain.")]
 IncludeAppsOpt = Annotated[
@@ -133,8 +133,8 @@ def key(
 ) -> None:
     """Create an API key and print its secret and token
 
-    They are shown only this once. A domain may have several keys at once, so a new one can replace one that
-    expires without a gap.
+    The secret and the token are shown only this once. A domain may have several keys at once. So before a key expires,
+    a new key can replace it without a gap.
 
     \b
     svcctl service accounts key --domain acme@demo --name ann --expires 90d
@@ -162,8 +162,8 @@ def key(
 def token(ctx: typer.Context, key: TokenKeyArg, expires: ExpiresOpt = "1h") -> None:
     """Print a jwt: a token that is made from an API key's secret and expires
 
-    The service does not store it, so it is valid until it expires or the key is deleted. Requests send it as
-    'Authorization: jwt TOKEN'; 'svcctl help service' says what it holds.
+    The service does not store the token, so the token is valid until it expires or the key is deleted. Requests send it
+    as 'Authorization: jwt TOKEN'; 'svcctl help service' says what it contains.
 
     \b
     svcctl service accounts token KEY --expires 8h
@@ -239,9 +239,10 @@ def application(ctx: typer.Context, name: NameArg, generic: GenericOpt = False) 
 def user(ctx: typer.Context, email: EmailArg, domain: DomainArg, role: RoleOpt = None) -> None:
     """Add a user to a domain, or change the user's role
 
-    The first user of a domain must be its OWNER. A new OWNER takes the place of the one before, who stays ADMIN.
+    The first user of a domain must be its OWNER. A new OWNER replaces the previous owner, who stays ADMIN.
 
-    Tables show the owner's role as OWNER; programs get the role ADMIN and owner true, as the interface has them.
+    Tables show the role of the owner as OWNER. Programs get the role ADMIN and the field owner with the value true, as
+    in the interface.
     """
     svc: Context = ctx.obj
     store = open_state(svc)

@@ -49,7 +49,7 @@ EngineOpt = Annotated[
 CreateOpt = Annotated[
     bool,
     typer.Option(
-        "--create", help="Make the shared folder if the state has none yet; a missing folder is never made again."
+        "--create", help="Make the shared folder if the state has no folder yet; a missing folder is never made again."
     ),
 ]
 ReadyFdOpt = Annotated[int | None, typer.Option("--ready-fd", hidden=True)]
@@ -130,7 +130,8 @@ def stop(ctx: typer.Context) -> None:
 def restart(ctx: typer.Context) -> None:
     """Stop the local service and start it in the background
 
-    A service of 'svcctl service serve --listen' is not restarted: that would close its address.
+    A service that 'svcctl service serve --listen' started is not restarted, because a service in the background would
+    not listen at its address.
     """
     from svcctl.service import process
 
@@ -161,8 +162,9 @@ def restart(ctx: typer.Context) -> None:
 def status(ctx: typer.Context, format: FormatOpt = None) -> None:
     """Show whether the local service is running, and its tables
 
-    The exit code is 4 when it is not running, starting or stopping, and 6 when it hangs or cannot reach its state or
-    its tables, or its disk is full. In the formats for programs the tables are left out: 'svcctl tables' lists them.
+    The exit code is 4 while the service does not run, is starting or is stopping. It is 6 if the service hangs, cannot
+    reach its state or its tables, or has a full disk. The formats for programs leave out the tables: 'svcctl tables'
+    lists them.
     """
     from svcctl.api import own_service
     from svcctl.service import process
@@ -194,9 +196,10 @@ def _status(svc: Context) -> Status:
 
 @app.command()
 def confirm_loss(ctx: typer.Context) -> None:
-    """Confirm that the local service has lost events, which ends the notes about it
+    """Confirm that the local service has lost events, and end the notes about the loss
 
-    'svcctl service status' shows which events are lost. Restore its file of events from a backup first, if you can.
+    'svcctl service status' shows which events are lost. If you can, first restore the service's file of events from a
+    backup.
     """
     from svcctl.api import own_service
 

@@ -111,7 +111,10 @@ TrimmedArg = Annotated[str, typer.Argument(metavar="TABLE", help="Table to trim.
 BeforeOpt = Annotated[
     Any,
     typer.Option(
-        "--before", parser=parse_moment, metavar="DATE", help="Events before it are removed, such as 90d (help dates)."
+        "--before",
+        parser=parse_moment,
+        metavar="DATE",
+        help="Date before which events are removed, such as 90d (help dates).",
     ),
     Completes(words=words.start_dates),
 ]
@@ -240,7 +243,7 @@ def _tell_columns(svc: Context, loaded: Loaded) -> None:
 def drop(ctx: typer.Context, tables: TablesArg, yes: YesOpt = False) -> None:
     """Drop tables of the local service and their events
 
-    Jobs on such a table stop with an error; other jobs and queries are not affected.
+    Jobs on a dropped table stop with an error; other jobs and queries are not affected.
     """
     from svcctl.api import own_service
 
@@ -264,9 +267,9 @@ def trim(
 ) -> None:
     """Remove the events of a table of the local service before a date
 
-    Queries and jobs go on. It is refused while a job has not read those events yet. In a shared folder,
-    'svcctl service compact' frees the disk space, a week later by default. In the service's own file, the table is
-    rewritten, which takes as long as a load, and later events use the space.
+    Queries and jobs go on. The command is refused if a job has not read the events yet. In a shared folder, 'svcctl
+    service compact' frees the disk space, a week later by default. In the service's own file, the table is rewritten,
+    which takes as long as a load, and later events use the space.
 
     \b
     svcctl service trim shop.o --before 90d --yes

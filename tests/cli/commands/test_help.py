@@ -286,6 +286,7 @@ def kept(shell: Shell) -> dict[str, str]:
 def settled(shell: Shell) -> dict[str, str]:
     for name, role in (("bob", "ADMIN"), ("eve", "OWNER")):
         shell("service", "accounts", "user", f"{name}@acme.example", "acme@demo", "--role", role)
+    shell("service", "accounts", "key", "--domain", "acme@demo", "--name", "ann")
     return {}
 
 

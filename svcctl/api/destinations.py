@@ -160,8 +160,8 @@ TYPES: Mapping[str, DestinationType] = {
         "because after a failure the job reads back the end of the partition. Jobs may share a topic. Exception: some "
         "brokers (Tansu 0.6) complete a transaction only when all overlapping ones are complete. There, rows can stay "
         "hidden from read_committed consumers if jobs share a partition, so use one topic per job. Brokers before 0.11 "
-        "have no transactions. With such a broker, a row may arrive twice, with the same key: if the service is killed "
-        "and started again, and the broker then carries out a request of the killed service.",
+        "have no transactions. If the service is killed and started again, such a broker may still carry out a request "
+        "of the killed service. Then a row arrives twice, with the same key.",
     ),
     "s3": DestinationType(
         "S3",
@@ -176,7 +176,7 @@ TYPES: Mapping[str, DestinationType] = {
             Parameter(_OBJECTS, "name of the files, without number and ending (default: the job's ID)", place=True),
             Parameter(
                 _SEVERAL,
-                "whether to write several files; false, for a single file, needs a query with an end",
+                "true for several files, false for a single file, which needs a query with an end",
                 form=_FLAG,
                 default="true",
             ),

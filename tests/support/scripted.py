@@ -24,6 +24,16 @@ class Script:
     def lines(self) -> list[str]:
         return [line for line, _, _ in self.requests]
 
+    @property
+    def access(self) -> dict[str, str]:
+        """The variables of a command that asks this service, once for each request."""
+        return {
+            "SVCCTL_BASE_URL": self.url,
+            "SVCCTL_API_KEY": "key",
+            "SVCCTL_API_SECRET": "secret",
+            "SVCCTL_RETRIES": "0",
+        }
+
 
 def head(status: str, *headers: str) -> bytes:
     return "\r\n".join([f"HTTP/1.1 {status}", "Connection: close", *headers, "", ""]).encode()

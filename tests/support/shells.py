@@ -152,3 +152,5 @@ eventdate,name,n,x,ok
 2024-01-31 10:00:03.000,"two
 lines",,2.25,true
 '''
+DAY = ("--from", "2024-01-31", "--to", "1d")
+"""The range with all rows of the table `sample`."""

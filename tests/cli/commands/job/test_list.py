@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from subprocess import CompletedProcess
+from typing import Any
 
 import httpx
 import pytest
 from support.jobs import COMPLETED, NIGHTLY, NOWHERE, OTHER, REFUSED, STOPPED, on_terminal
 from support.reseller import Machine, Reseller
-from support.scripted import Serve, ok
+from support.scripted import Serve, head, ok
 from support.shells import Shell
 
 from svcctl.api.models import JobStatus
@@ -137,3 +138,18 @@ def test_fields_may_be_absent_and_statuses_unknown(
         "A,RECONNECTING,false,,,,,,[],\n"
         "B,STOPPED,false,,,,,0,[],\n"
     )
+
+
+def test_a_list_of_jobs_is_valid_json_too(shell: Shell, serve: Serve) -> None:
+    job = rb'{"id":"1","status":"RUNNING","query":"from caf' + b"\xe9" + rb' \ud800","error":[{"x":NaN}]}'
+    body = b'{"object":[' + job + b"]}"
+    script = serve(head("200 OK", "Content-Type: application/json", f"Content-Length: {len(body)}") + body)
+    done = shell("job", "list", "-f", "json", **script.access)
+    listed: Any = json.loads(done.stdout)[0]
+    assert (done.returncode, listed["query"], listed["error"]) == (0, "from caf\ufffd \ufffd", [{"x": None}])
+    notes = done.stderr.splitlines()
+    assert [note.partition(" became ")[0] for note in notes] == [
+        "svcctl: 1 number",
+        "svcctl: 1 byte that is not UTF-8",
+        "svcctl: 1 half of a surrogate pair",
+    ]

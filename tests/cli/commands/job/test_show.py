@@ -71,3 +71,13 @@ def test_a_page_of_a_proxy_is_told_from_an_answer(
     done = scripted("show", "X", status=status, body=page, type="text/html")
     assert (done.returncode, done.stdout) == (code, "")
     assert "Go away" in done.stderr
+
+
+def test_the_date_up_to_which_a_job_is_verified_is_shown(
+    scripted: Callable[..., CompletedProcess[str]],
+) -> None:
+    job = {"id": "X", "status": "RUNNING", "verified": 1_795_640_400_000}
+    done = scripted("show", "X", "-f", "table", status=200, body=json.dumps({"status": 0, "object": job}))
+    assert [line.split() for line in done.stdout.splitlines() if line.startswith("verified")] == [
+        ["verified", "2026-11-25", "21:00:00.000"]
+    ]

@@ -277,14 +277,6 @@ def slowly(*pieces: bytes) -> Iterator[bytes]:
         time.sleep(1)
 
 
-def test_the_date_up_to_which_a_job_is_verified_is_shown(serve: Serve, shell: Shell) -> None:
-    answer = http("200 OK", json.dumps({"status": 0, "object": JOBS[0]}), "Content-Type: application/json")
-    done = shell("job", "show", LOGINS, "-f", "table", **access_to(serve(answer)))
-    assert [line.split() for line in done.stdout.splitlines() if line.startswith("verified")] == [
-        ["verified", "2026-11-25", "21:00:00.000"]
-    ]
-
-
 @pytest.fixture
 def delivered(service: Shell, s3_peer: S3Peer) -> Iterator[S3Peer]:
     """A bucket that has the rows of the table `sample`, which the job `delivered` has delivered."""

@@ -1,56 +1,14 @@
-"""`svcctl query --columns` and `--chart` against the real service."""
+"""`svcctl query --chart` against the real service."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
-from support.shells import Shell
+from support.shells import DAY, Shell
 
-DAY = ("--from", "2024-01-31", "--to", "1d")
 NOT_DRAWN = "svcctl: not drawn: most (--columns ok,most draws it)\n"
 COUNTS = "from sample group by ok select count() as n, max(n) as most"
-
-
-def test_columns_are_chosen_and_ordered(service: Shell) -> None:
-    done = service("query", "from sample", *DAY, "--format", "table", "--columns", "ok, n")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.split("\n") == [
-        "ok                    n",
-        "-----  ----------------",
-        "true                  1",
-        "false  9007199254740993",
-        "null                 -3",
-        "true               null",
-        "",
-    ]
-    done = service("query", "from sample limit 1", *DAY, "--format", "vertical", "--columns", "n")
-    assert done.stdout == "row 1\nn  1\n"
-
-
-def test_a_column_whose_name_holds_a_comma_is_quoted(service: Shell) -> None:
-    query = "from sample select round(x, 1) as `x, rounded`, ok limit 1"
-    done = service("query", query, *DAY, "-f", "vertical", "--columns", 'ok,"x, rounded"')
-    assert (done.stdout, done.stderr) == ("row 1\nok          true\nx, rounded  0.5\n", "")
-
-
-def test_an_unknown_column_is_reported_with_the_nearest_first(service: Shell) -> None:
-    for option in ("--columns", "--sort"):
-        done = service("query", "from sample", *DAY, "-f", "table", option, "ok,nmae")
-        assert (done.returncode, done.stdout, "'name'? columns are: eventdate, " in done.stderr) == (2, "", True)
-
-
-@pytest.mark.parametrize("columns", ["", "a,", ",", "a,,b"])
-def test_a_missing_name_is_refused(shell: Shell, columns: str) -> None:
-    done = shell("query", "from sample", *DAY, "-f", "table", "--columns", columns)
-    assert (done.returncode, f"--columns '{columns}'" in done.stderr) == (2, True)
-
-
-def test_columns_hold_for_follow_too(service: Shell) -> None:
-    service("service", "status")  # an event of the table, if it is the first
-    query = ("query", "from service.access", "--from", "1h", "--follow", "--limit", "1")
-    done = service(*query, "-f", "vertical", "--columns", "uri")
-    assert (done.returncode, done.stdout.split("/")[0], done.stdout.count("\n")) == (0, "row 1\nuri  ", 2)
 
 
 def test_a_chart_in_a_pipe_is_bars_with_their_numbers(service: Shell) -> None:
@@ -115,3 +73,8 @@ def test_rows_that_cannot_be_charted_end_in_a_usage_error(service: Shell) -> Non
 def test_a_chart_asks_for_the_same_as_a_table(shell: Shell) -> None:
     done = shell("query", "from sample select n", *DAY, "--chart", "--dry-run")
     assert json.loads(done.stdout[done.stdout.index("{") :])["mode"] == {"type": "json/simple/compact"}
+
+
+def test_a_chart_without_rows_says_so_in_a_pipe_too(service: Shell) -> None:
+    done = service("query", "from sample where false group by ok select count() as n", *DAY, "--chart")
+    assert (done.returncode, done.stdout, "no rows" in done.stderr) == (0, "", True)

@@ -1,18 +1,137 @@
-"""`svcctl query -o x.xlsx`: the service's own sheet, or one that svcctl writes because rows are chosen or ordered."""
+"""`svcctl query -o`: the format of a file, whole files, and spreadsheets."""
 
 from __future__ import annotations
 
+import gzip
 import json
+import signal
+import subprocess
 import zipfile
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from pyarrow import parquet
 from support.scripted import Serve, head
-from support.shells import Shell
+from support.shells import DAY, SAMPLE, Shell
+from support.waiting import eventually
 
-DAY = ("--from", "2024-01-31", "--to", "1d")
+ROWS = SAMPLE.replace("1e10", "10000000000.0")
 CUT = "svcctl: 1 text was cut to 32,767 characters, the most in a cell of a spreadsheet\n"
+
+
+def test_output_appears_whole_and_is_not_overwritten(service: Shell, tmp_path: Path) -> None:
+    target = tmp_path / "rows.csv"
+    assert service("query", "from sample", *DAY, "-o", str(target)).returncode == 0
+    assert target.read_text(encoding="utf-8") == ROWS
+    again = service("query", "from sample", *DAY, "-o", str(target))
+    assert (again.returncode, "--force" in again.stderr) == (2, True)
+    assert target.read_text(encoding="utf-8") == ROWS
+    folder = service("query", "from sample", *DAY, "-o", f"{tmp_path}/new/")
+    assert (folder.returncode, f"{tmp_path}/new/events.csv" in folder.stderr) == (2, True)
+    pattern = service("query", "from sample", *DAY, "-o", "n-{from:%F}.csv.gz")
+    assert (pattern.returncode, "$(date +%F)" in pattern.stderr) == (2, True)
+    packed = tmp_path / "rows.csv.gz"
+    assert service("query", "from sample", *DAY, "-o", str(packed)).returncode == 0
+    assert gzip.decompress(packed.read_bytes()).decode() == ROWS
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.csv", "rows.csv.gz"]
+
+
+def test_standard_output_by_its_path_is_whatever_is_behind_it(service: Shell, tmp_path: Path) -> None:
+    out = tmp_path / "o.out"
+    for _ in range(2):
+        with out.open("ab") as stdout:
+            assert service.start("query", "from sample", *DAY, "-o", "/dev/stdout", stdout=stdout).wait() == 0
+    assert out.read_text(encoding="utf-8") == ROWS * 2
+
+
+def test_a_files_name_says_its_format(service: Shell, tmp_path: Path) -> None:
+    begins = {
+        "a.csv": b"eventdate,name,",
+        "a.TSV": b"eventdate\tname\t",
+        "a.ndjson": b'{"eventdate":1706695200000,',
+        "a.jsonl": b'{"eventdate":1706695200000,',
+        "a.json": b'{"success":true,',
+        "a.xml": b"<?xml",
+        "a.xlsx": b"PK\x03\x04",
+        "a.msgpack": b"\x86\xa7success",
+        "a.parquet": b"PAR1",
+        "a": b"eventdate,name,",
+        "a.txt": b"eventdate,name,",
+    }
+    for name, begin in begins.items():
+        done = service("query", "from sample", *DAY, "-o", str(tmp_path / name), SVCCTL_FORMAT="auto")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert (tmp_path / name).read_bytes().startswith(begin), name
+    assert service("query", "from sample", *DAY, "-o", str(tmp_path / "b.json.gz")).stderr == ""
+    assert json.loads(gzip.decompress((tmp_path / "b.json.gz").read_bytes()))["success"] is True
+    done = service("query", "from sample", *DAY, "-o", str(tmp_path / "c.json"), "-f", "csv")
+    assert (done.returncode, "csv, not json" in done.stderr) == (0, True)
+    done = service("query", "from sample", *DAY, "-o", str(tmp_path / "c.xls"), "-f", "xls")
+    assert (done.returncode, "xlsx, not xls" in done.stderr) == (0, True)
+    done = service("query", "from sample", *DAY, "-o", str(tmp_path / "c.jsn"))
+    assert (done.returncode, "holds csv" in done.stderr) == (0, True)
+    assert service("query", "from sample", *DAY, "-o", str(tmp_path / "c.dat"), "-f", "csv").stderr == ""
+    done = service("query", "from sample", *DAY, "-o", str(tmp_path / "d.csv"), SVCCTL_FORMAT="ndjson")
+    assert (tmp_path / "d.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
+
+
+def test_parquet_has_the_rows_and_their_types_selected_and_ordered(service: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    done = service("query", "from sample", *DAY, "-o", str(path), "--sort", "n:desc", "--columns", "n,eventdate,ok")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    table = parquet.read_table(path)
+    assert [f"{field.name} {field.type}" for field in table.schema] == [
+        "n int64",
+        "eventdate timestamp[ms, tz=UTC]",
+        "ok bool",
+    ]
+    assert table.column("n").to_pylist() == [9007199254740993, 1, -3, None]
+    piped = service("query", "from sample where false", *DAY, "-f", "parquet", "-o", str(tmp_path / "none"))
+    assert (piped.returncode, parquet.read_table(tmp_path / "none").num_rows) == (0, 0)
+
+
+def test_a_killed_query_leaves_at_most_the_part_file(service: Shell, tmp_path: Path) -> None:
+    target = tmp_path / "rows.csv"
+    process = service.start("query", "from demo.ecommerce.data", "--from", "30d", "-o", str(target))
+    part = tmp_path / "rows.csv.part"
+    eventually(lambda: part.exists() and part.stat().st_size > 0)
+    process.kill()
+    process.wait()
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv.part"]
+    done = service(
+        "query", "from demo.ecommerce.data group by method select count() as n", "--from", "1d", "-o", str(target)
+    )
+    assert done.returncode == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
+
+
+def waits(process: int) -> bool:
+    """Whether a process is asleep: one that has opened its file then waits for the service, which packs a workbook."""
+    return Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(") ")[2][0] == "S"
+
+
+@pytest.mark.parametrize(
+    ("name", "sent", "code", "said"),
+    [
+        ("csv", signal.SIGINT, 130, b"svcctl: interrupted\n"),
+        ("json", signal.SIGINT, 130, b"svcctl: interrupted\n"),
+        ("xls", signal.SIGINT, 130, b"svcctl: interrupted\n"),
+        ("csv", signal.SIGTERM, 143, b"svcctl: ended by SIGTERM\n"),
+    ],
+)
+def test_a_signal_while_a_file_is_being_written_leaves_none(
+    service: Shell, tmp_path: Path, name: str, sent: signal.Signals, code: int, said: bytes
+) -> None:
+    target = tmp_path / "rows"
+    process = service.start(
+        "query", "from demo.ecommerce.data", "--from", "30d", "-f", name, "-o", str(target), stderr=subprocess.PIPE
+    )
+    part = tmp_path / "rows.part"
+    eventually(lambda: part.exists() and (part.stat().st_size > 0 or waits(process.pid)))
+    process.send_signal(sent)
+    assert process.communicate()[1] == said
+    assert (process.returncode, list(tmp_path.iterdir())) == (code, [])
 
 
 def rows(path: Path) -> list[list[str]]:

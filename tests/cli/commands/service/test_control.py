@@ -408,3 +408,14 @@ def test_a_real_log_counts_as_awk_counts(service: Shell) -> None:
     )
     days = {time.strftime("%Y-%m-%d", time.gmtime(int(str(row["eventdate"])) / 1000)): row["n"] for row in rows}
     assert days == {day: int(n) for day, n in (line.split() for line in counted.stdout.splitlines())}
+
+
+def test_a_service_with_a_limit_that_is_no_time_does_not_start_and_says_why(shell: Shell) -> None:
+    done = shell("service", "start", SVCCTL_QUERY_TIME="soon")
+    said = "SVCCTL_QUERY_TIME 'soon' cannot be used: it is not a length such as 90, 30s, 5m, 1h30m or 1d"
+    assert (done.returncode, done.stdout, done.stderr) == (
+        2,
+        "",
+        f"svcctl: error: the local service did not start: {said}\n"
+        f"hint: its log has the reason: {shell.home / 'data' / 'service.log'}\n",
+    )

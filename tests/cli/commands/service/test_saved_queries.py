@@ -6,12 +6,11 @@ import json
 
 import httpx
 import pytest
-from support.shells import Shell
+from support.shells import DAY, Shell
 
 from svcctl.service import process
 
 TEXT = 'from sample where n > 0\nselect name // "quoted"'
-DAY = ("--from", "2024-01-31", "--to", "1d")
 
 
 def test_a_saved_query_is_listed_shown_run_replaced_and_removed(service: Shell) -> None:

@@ -42,20 +42,6 @@ def test_an_environment_that_says_nothing_is_a_mistake(shell: Shell) -> None:
     assert (done.returncode, "SVCCTL_BASE_URL" in done.stderr) == (2, True)
 
 
-def test_a_profile_is_shown_with_where_its_name_comes_from(shell: Shell) -> None:
-    assert shell("profile", "set", "prod", "base_url=https://events.example.com").returncode == 0
-    for given, source in (
-        (["prod"], "argument"),
-        (["-p", "prod"], "flag --profile"),
-        (["-p", "x", "prod"], "argument"),
-    ):
-        shown = shell("profile", "show", *given, "-f", "csv").stdout
-        assert shown.splitlines()[1:3] == [
-            f"profile,prod,{source}",
-            "base_url,https://events.example.com,profile prod",
-        ]
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -120,34 +106,6 @@ def test_values_of_a_file_are_the_texts_that_are_written(shell: Shell) -> None:
     }
 
 
-def test_a_note_says_that_another_profile_has_a_key_twice(shell: Shell) -> None:
-    assert shell("profile", "set", "a", "base_url=https://h.example").returncode == 0
-    path = shell.home / ".config" / "svcctl" / "config.yaml"
-    path.write_text(path.read_text() + "  b:\n    timeout: 5\n    timeout: 6\n")
-    problem = f"profiles file {path}, line 6: key 'profiles.b.timeout' appears twice, first in line 5\n"
-    shown = shell("-p", "a", "profile", "show")
-    assert (shown.returncode, shown.stderr) == (0, f"svcctl: {problem}")
-    refused = shell("-p", "b", "profile", "show")
-    assert (refused.returncode, refused.stderr) == (2, f"svcctl: error: {problem}hint: keep one of them\n")
-
-
-@pytest.mark.parametrize(
-    ("name", "error"),
-    [
-        ("local", "profile local is built in and cannot be deleted\n"),
-        (
-            "prod",
-            "no profile 'prod'\nhint: profiles are: local, local-reseller; create one with 'svcctl profile set prod'\n",
-        ),
-    ],
-)
-def test_a_profile_that_cannot_be_deleted_is_refused_before_anybody_is_asked(
-    name: str, error: str, shell: Shell
-) -> None:
-    done = shell("profile", "rm", name)
-    assert (done.returncode, done.stderr) == (2, f"svcctl: error: {error}")
-
-
 def test_a_path_is_that_from_where_it_was_typed(shell: Shell) -> None:
     (shell.home / "sec").write_text("hush\n")
     done = shell("profile", "set", "prod", "base_url=https://a.example", "api_secret_file=sec", "ca_bundle=no/ca.pem")
@@ -164,34 +122,6 @@ def test_a_path_is_that_from_where_it_was_typed(shell: Shell) -> None:
 def test_without_a_terminal_nobody_is_asked(shell: Shell) -> None:
     done = shell("profile", "set", "prod")
     assert (done.returncode, "FIELD=VALUE" in done.stderr) == (2, True)
-
-
-def test_a_list_marks_the_profile_in_use_and_says_how_each_authorizes(shell: Shell) -> None:
-    shell("profile", "set", "prod", "base_url=https://events.example.com", "token_file=t")
-    shell("profile", "use", "prod")
-    assert shell("profile", "list").stdout == (
-        "name,used,auth,base_url\n"
-        "prod,true,token,https://events.example.com\n"
-        "local,false,signature,\n"
-        "local-reseller,false,signature,\n"
-    )
-    assert shell("profile", "list", "-f", "table").stdout.split("\n")[2:4] == [
-        "prod            *     token      https://events.example.com",
-        "local                 signature  -",
-    ]
-
-
-def test_a_profiles_file_that_is_not_there_stops_only_what_needs_a_profile(shell: Shell) -> None:
-    missing = str(shell.home / "none.yaml")
-    listed = shell("profile", "list", SVCCTL_CONFIG=missing)
-    note = f"svcctl: profiles file {missing} (SVCCTL_CONFIG) does not exist\n"
-    assert (listed.returncode, listed.stdout.split("\n")[1]) == (0, "local,true,signature,")
-    assert listed.stderr.startswith(note)
-    (shell.home / "roles.yaml").write_text("{name: Watch, policies: [Search]}\n")
-    linted = shell("role", "lint", "roles.yaml", SVCCTL_CONFIG=missing)
-    assert (linted.returncode, "does not exist" in linted.stderr) == (0, True)
-    asked = shell("--config", missing, "job", "list")
-    assert (asked.returncode, missing in asked.stderr, "--config" in asked.stderr) == (2, True, True)
 
 
 def test_plain_http_to_another_machine_is_refused_at_once(shell: Shell) -> None:
@@ -211,17 +141,6 @@ def test_a_value_that_would_fail_at_its_use_is_refused(field: str, shell: Shell)
     done = shell("profile", "set", "prod", field)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert not (shell.home / ".config" / "svcctl" / "config.yaml").exists()
-
-
-def test_service_refuses_the_profile_of_another_service(shell: Shell) -> None:
-    shell("profile", "set", "prod", "base_url=https://events.example.com")
-    done = shell("-p", "prod", "service", "reset", "--yes")
-    assert (done.returncode, "--profile" in done.stderr) == (2, True)
-    done = shell("-p", "prod", "service", "load", "a.csv", "-t", "a.b")
-    assert (done.returncode, "svcctl service load FILE -t TABLE --tables URI" in done.stderr) == (2, True)
-
-
-# A person
 
 
 @pytest.fixture
@@ -277,46 +196,6 @@ def test_a_terminal_is_as_it_was_after_a_secret_was_interrupted(shell: Shell, te
     screen = terminal.wait_for("svcctl: interrupted", "icanon")
     assert {"icanon", "echo", "isig"} <= set(screen.split())
     assert not (shell.home / ".config").exists()
-
-
-# What the commands say on stderr where prod is a profile: each text is here once, the tests above state what happens.
-
-WORDS: list[tuple[str, str]] = [
-    (
-        "profile set prod --from-env",
-        "svcctl: error: none of the SVCCTL_* variables is set\n"
-        "hint: set at least one of SVCCTL_BASE_URL, SVCCTL_AUTH, SVCCTL_API_KEY, SVCCTL_API_SECRET, SVCCTL_TOKEN, "
-        "SVCCTL_TIMEOUT, SVCCTL_RETRIES, SVCCTL_READ_ONLY, "
-        "SVCCTL_MAX_ROWS, SVCCTL_FORMAT\n",
-    ),
-    ("profile set prod ca_bundle=no/ca.pem", "svcctl: ca_bundle <home>/no/ca.pem does not exist yet\n"),
-    ("profile set prod token_file=~/none", "svcctl: token_file ~/none does not exist yet\n"),
-    (
-        "profile set other",
-        "svcctl: error: nothing to set\nhint: give fields as FIELD=VALUE, for example base_url=https://…\n",
-    ),
-    (
-        "--config none.yaml job list",
-        "svcctl: error: profiles file none.yaml does not exist\n"
-        "hint: --config names it; 'svcctl profile set NAME' creates it\n",
-    ),
-    (
-        "profile set prod base_url=http://events.example.com",
-        "svcctl: error: base_url cannot be used: 'http://events.example.com' would send secrets unencrypted\n"
-        "hint: use https; http is only for this machine\n",
-    ),
-    (
-        "-p prod service reset --yes",
-        "svcctl: error: 'svcctl service' is about the service on this machine, and not about profile prod\n"
-        "hint: leave out --profile\n",
-    ),
-]
-
-
-@pytest.mark.parametrize(("command", "said"), WORDS)
-def test_what_a_command_of_profiles_says(shell: Shell, command: str, said: str) -> None:
-    shell("profile", "set", "prod", "base_url=https://events.example.com")
-    assert shell(*command.split()).stderr.replace(str(shell.home), "<home>") == said
 
 
 @pytest.mark.parametrize(

@@ -419,3 +419,11 @@ def test_a_service_with_a_limit_that_is_no_time_does_not_start_and_says_why(shel
         f"svcctl: error: the local service did not start: {said}\n"
         f"hint: its log has the reason: {shell.home / 'data' / 'service.log'}\n",
     )
+
+
+def test_service_refuses_the_profile_of_another_service(shell: Shell) -> None:
+    shell("profile", "set", "prod", "base_url=https://events.example.com")
+    done = shell("-p", "prod", "service", "reset", "--yes")
+    assert (done.returncode, "--profile" in done.stderr) == (2, True)
+    done = shell("-p", "prod", "service", "load", "a.csv", "-t", "a.b")
+    assert (done.returncode, "svcctl service load FILE -t TABLE --tables URI" in done.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""Canned answers in every spelling that services use: line ends, padding, metadata, addresses, and failures."""
+"""Canned answers in every spelling that services use: line ends, metadata, addresses, and failures."""
 
 from __future__ import annotations
 
@@ -28,12 +28,6 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
     "csv": [("x", "1"), ("y", "2")],
     "tsv": [("x", "1"), ("y", "2")],
 }
-PADDING = {
-    "json/simple": ["    ", "\n", "\r\n", "    \r\n"],
-    "json/simple/compact": ["    ", "\n", "\r\n", "    \r\n"],
-    "csv": ["\n", "\r\n", ",\n", ",\r\n"],
-    "tsv": ["\n", "\r\n", "\t\n", "\t\r\n"],
-}
 ENDS = {"LF": "\n", "CRLF": "\r\n"}
 
 
@@ -54,15 +48,6 @@ def drained(parts: Iterable[Any]) -> tuple[list[Any], SvcctlError | None]:
     except SvcctlError as error:
         return got, error
     return got, None
-
-
-@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-@pytest.mark.parametrize(("mode", "padding"), [(mode, each) for mode in LINES for each in ["", *PADDING[mode]]])
-@pytest.mark.parametrize("bytewise", [False, True])
-def test_lines_end_in_either_way_and_so_does_padding(mode: str, padding: str, end: str, bytewise: bool) -> None:
-    whole = "".join(line + end for line in LINES[mode])
-    padded = padding + "".join(line + end + padding for line in LINES[mode])
-    assert read(mode, padded, bytewise=bytewise) == (whole.encode(), ROWS[mode], None)
 
 
 @pytest.mark.parametrize("mode", ["csv", "tsv"])

@@ -231,12 +231,3 @@ def test_no_faulty_answer_leaves_a_file_or_a_wrong_row(command: Commands) -> Non
 def test_no_faulty_answer_of_hundreds_leaves_a_file_or_a_wrong_row(command: Commands) -> None:
     faulty = [fault for number in range(100, 900) if (fault := check(command, number)) not in FINE]
     assert len(faulty) >= 600
-
-
-def test_an_answer_cut_at_every_byte_of_its_compression_leaves_no_file(command: Commands) -> None:
-    body = b"".join(document("csv", [("plain", 1), ("other", 2)], False))
-    for name, compress in list(CODINGS.values())[1:]:
-        sent = compress(body)
-        for at in range(len(sent)):
-            code, _, _ = command("csv", head("200 OK", f"Content-Encoding: {name}") + sent[:at], "")
-            assert code == 7, (name, at)

@@ -175,8 +175,7 @@ def run(case: Case, text: str, serve: Serve, shell: Shell) -> str:
     """What the command prints on its terminal, without svcctl's own sequences."""
     (shell.home / "role.yaml").write_text("name: x\npolicies: [a]\n", encoding="utf-8")
     script = serve(*(answer(f"[[{text}]]") for answer in case.answers or (refusal,)))
-    access = {"SVCCTL_BASE_URL": script.url, "SVCCTL_API_KEY": "k", "SVCCTL_API_SECRET": "s", "SVCCTL_RETRIES": "0"}
-    seen = on_terminal(shell, *case.arguments, typed=case.typed, **access | case.variables)
+    seen = on_terminal(shell, *case.arguments, typed=case.typed, **script.access | case.variables)
     assert b"defect" not in seen.data, seen.text
     return OURS.sub("", seen.text)
 
@@ -221,7 +220,6 @@ def test_a_terminal_shows_code_points_of_every_kind(name: str, serve: Serve, she
 def test_colours_and_movements_of_svcctls_own_still_work(serve: Serve, shell: Shell) -> None:
     rows = '{"m":{"t":{"type":"timestamp","index":0},"n":{"type":"int4","index":1}}}\n{"d":[0,1]}\n{"d":[60000,2]}\n'
     script = serve(ok(rows), ok(rows), refusal("no"), jobs("x"))
-    access = {"SVCCTL_BASE_URL": script.url, "SVCCTL_API_KEY": "k", "SVCCTL_API_SECRET": "s", "SVCCTL_RETRIES": "0"}
     shown = [
         (query(), "\x1b[1mt (UTC)              n\x1b[0m"),
         (query("--chart"), "\x1b[1mn by t (UTC)\x1b[0m"),
@@ -229,7 +227,7 @@ def test_colours_and_movements_of_svcctls_own_still_work(serve: Serve, shell: Sh
         (("job", "watch", "--max-time", "0.5"), "\x1b[H\x1b[1mid"),
     ]
     for arguments, part in shown:
-        text = on_terminal(shell, *arguments, typed=b"", **access).text
+        text = on_terminal(shell, *arguments, typed=b"", **script.access).text
         assert part in text
         assert "\\x1b" not in text
     assert text.startswith("\x1b[?1049h\x1b[H\x1b[?25l")

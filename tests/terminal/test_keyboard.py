@@ -25,10 +25,6 @@ LEFT = "\x1b[?25h\x1b[?1049l"
 """The cursor is shown again, and the main screen."""
 
 
-def access(script: Script) -> dict[str, str]:
-    return {"SVCCTL_BASE_URL": script.url, "SVCCTL_TOKEN": "T", "SVCCTL_AUTH": "token", "SVCCTL_RETRIES": "0"}
-
-
 def modes(seen: Session) -> list[object]:
     return termios.tcgetattr(seen.slave)
 
@@ -38,7 +34,7 @@ def modes(seen: Session) -> list[object]:
 def test_q_leaves_the_screen_and_other_keys_do_nothing(
     serve: Serve, shell: Shell, command: tuple[str, ...], answer: bytes, key: bytes
 ) -> None:
-    with session(shell, *command, variables=access(serve(answer))) as seen:
+    with session(shell, *command, variables=serve(answer).access) as seen:
         before = modes(seen)
         seen.wait_for(WAY_OUT)
         seen.type(b"xyz\r\x1b[A")
@@ -64,7 +60,7 @@ def test_q_leaves_the_screen_and_other_keys_do_nothing(
 def test_q_leaves_a_command_that_shows_no_screen(
     serve: Serve, shell: Shell, command: tuple[str, ...], answer: bytes, printed: str
 ) -> None:
-    variables = access(serve(answer)) | ({"TERM": "dumb"} if "-f" not in command else {})
+    variables = serve(answer).access | ({"TERM": "dumb"} if "-f" not in command else {})
     with session(shell, *command, variables=variables) as seen:
         before = modes(seen)
         seen.wait_for(printed)
@@ -76,7 +72,7 @@ def test_q_leaves_a_command_that_shows_no_screen(
 def test_q_leaves_while_the_service_does_not_answer(shell: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with session(shell, *QUERY, variables=access(Script([], url))) as seen:
+        with session(shell, *QUERY, variables=Script([], url).access) as seen:
             before = modes(seen)
             seen.wait_for("\x1b[?1049h")
             seen.type(b"q")
@@ -103,7 +99,7 @@ def heard() -> Iterator[None]:
     ids=str,
 )
 def test_a_signal_restores_the_terminal(serve: Serve, shell: Shell, number: int, code: int) -> None:
-    with session(shell, *QUERY, variables=access(serve(NUMBER))) as seen:
+    with session(shell, *QUERY, variables=serve(NUMBER).access) as seen:
         before = modes(seen)
         seen.wait_for(WAY_OUT)
         seen.process.send_signal(number)
@@ -112,7 +108,7 @@ def test_a_signal_restores_the_terminal(serve: Serve, shell: Shell, number: int,
 
 
 def test_an_error_restores_the_terminal(serve: Serve, shell: Shell) -> None:
-    with session(shell, *QUERY, variables=access(serve(NUMBER, REFUSAL))) as seen:
+    with session(shell, *QUERY, variables=serve(NUMBER, REFUSAL).access) as seen:
         before = modes(seen)
         code, rest = seen.end()
         assert (code, "no more" in rest, modes(seen)) == (1, True, before)
@@ -121,7 +117,7 @@ def test_an_error_restores_the_terminal(serve: Serve, shell: Shell) -> None:
 def test_where_stdin_is_no_terminal_it_is_not_read_and_the_terminal_stays_unchanged(serve: Serve, shell: Shell) -> None:
     pipe, writer = os.pipe()
     os.write(writer, b"q")
-    with session(shell, *QUERY, stdin=pipe, variables=access(serve(NUMBER))) as seen:
+    with session(shell, *QUERY, stdin=pipe, variables=serve(NUMBER).access) as seen:
         before = modes(seen)
         seen.wait_for("Ctrl-C leaves this screen")
         seen.seen.clear()
@@ -135,7 +131,7 @@ def test_where_stdin_is_no_terminal_it_is_not_read_and_the_terminal_stays_unchan
 
 @pytest.fixture
 def bash(serve: Serve, shell: Shell, tmp_path: Path) -> Iterator[Terminal]:
-    variables = {**access(serve(NUMBER)), "SVCCTL": " ".join(SVCCTL)}
+    variables = {**serve(NUMBER).access, "SVCCTL": " ".join(SVCCTL)}
     terminal = open_shell("bash", tmp_path, {**shell.environment, **variables})
     yield terminal
     terminal.close()

@@ -14,7 +14,7 @@ import pytest
 from peers.s3 import S3Peer
 from support.delivered import deliver
 from support.pseudo_terminal import on_terminal_of
-from support.scripted import LOST, Script, Serve, head, http
+from support.scripted import LOST, Serve, head, http
 from support.shells import Shell
 
 from svcctl.cli.verification import WORST_FIRST, query_command
@@ -67,19 +67,10 @@ def verify(serve: Serve, shell: Shell) -> Verify:
     """Runs `job verify`, by default of one job, against a service with three jobs and scripted checks."""
 
     def run(*arguments: str, checks: list[Any], **variables: str) -> CompletedProcess[str]:
-        access = access_to(serve(LISTED, *checks))
-        return shell("job", "verify", *(arguments or ("failed-logins",)), **access, **variables)
+        script = serve(LISTED, *checks)
+        return shell("job", "verify", *(arguments or ("failed-logins",)), **script.access, **variables)
 
     return run
-
-
-def access_to(script: Script) -> dict[str, str]:
-    return {
-        "SVCCTL_BASE_URL": script.url,
-        "SVCCTL_API_KEY": "key",
-        "SVCCTL_API_SECRET": "secret",
-        "SVCCTL_RETRIES": "0",
-    }
 
 
 def test_a_whole_delivery_is_one_sentence(verify: Verify) -> None:
@@ -201,7 +192,7 @@ def test_a_result_counts_if_the_connection_breaks_after_it(verify: Verify) -> No
 
 def test_all_jobs_that_deliver_are_verified_and_the_worst_decides(serve: Serve, shell: Shell, tmp_path: Path) -> None:
     script = serve(LISTED, streamed(result(missing=1)), streamed(failure(503)))
-    done = shell("job", "verify", "--all", "--metrics", "jobs.prom", **access_to(script))
+    done = shell("job", "verify", "--all", "--metrics", "jobs.prom", **script.access)
     lines = done.stderr.splitlines()
     assert (done.returncode, [line.partition(", which")[0] for line in lines[::2]]) == (
         6,
@@ -232,7 +223,7 @@ def test_the_worst_exit_code_is_that_of_a_destination_that_was_not_read() -> Non
 
 def test_a_date_is_sent_and_kept_if_asked_for(serve: Serve, shell: Shell) -> None:
     script = serve(LISTED, streamed(result()), LISTED, streamed(result()))
-    access = access_to(script)
+    access = script.access
     command = ("job", "verify", "failed-logins", "--from", "2026-11-25T21:00:00Z")
     assert shell(*command, SVCCTL_READ_ONLY="true", **access).returncode == 0
     refused = shell(*command, "--keep", SVCCTL_READ_ONLY="true", **access)
@@ -256,7 +247,7 @@ def test_a_date_is_sent_and_kept_if_asked_for(serve: Serve, shell: Shell) -> Non
 )
 def test_a_command_that_means_nothing_asks_no_service(serve: Serve, shell: Shell, arguments: tuple[str, ...]) -> None:
     script = serve(LISTED)
-    done = shell("job", "verify", *arguments, **access_to(script))
+    done = shell("job", "verify", *arguments, **script.access)
     assert (done.returncode, script.lines) == (2, [])
 
 
@@ -264,7 +255,7 @@ def test_a_terminal_shows_how_many_rows_are_compared(serve: Serve, shell: Shell)
     stream = streamed({"progress": {"job": LOGINS, "rows": 250_000, "of": 1_000_000}}, result())
     end = len(stream) - 200
     script = serve(LISTED, slowly(stream[:end], stream[end:]))
-    there = Shell(shell.home, access_to(script))
+    there = Shell(shell.home, script.access)
     seen = on_terminal_of(100, there, "job", "verify", "failed-logins", NO_COLOR="1")
     assert (seen.code, "250,000 of 1,000,000 rows" in seen.text) == (0, True)
     assert "all equal" in " ".join(seen.screen.split())

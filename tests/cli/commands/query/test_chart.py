@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from support.shells import DAY, Shell
 
 NOT_DRAWN = "svcctl: not drawn: most (--columns ok,most draws it)\n"
@@ -47,22 +46,6 @@ def test_buckets_are_charted_over_time(service: Shell) -> None:
     colored = service(*query, "--color", "always").stdout
     assert "\x1b[36m⠁\x1b[0m" in colored
     assert "00:00" in colored
-
-
-@pytest.mark.parametrize(
-    ("options", "message", "hint"),
-    [
-        (("--chart", "-f", "csv"), "--chart and --format csv exclude each other", "leave out one of them"),
-        (
-            ("--chart", "--follow"),
-            "--follow cannot be combined with format chart, which needs the end of the result",
-            "formats for --follow are: table, vertical, csv, tsv, ndjson, json/simple, json/simple/compact",
-        ),
-    ],
-)
-def test_what_a_chart_cannot_be_joined_with(shell: Shell, options: tuple[str, ...], message: str, hint: str) -> None:
-    done = shell("query", "from sample", "--from", "1d", *options)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"svcctl: error: {message}\nhint: {hint}\n")
 
 
 def test_rows_that_cannot_be_charted_end_in_a_usage_error(service: Shell) -> None:

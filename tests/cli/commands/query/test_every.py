@@ -7,21 +7,12 @@ import re
 
 import pytest
 from support.pseudo_terminal import on_terminal, screen
-from support.scripted import Script, Serve, http, ok
+from support.scripted import Serve, http, ok
 from support.shells import Shell
 
 QUERY = ("query", "from t select n", "--from", "1h", "--every", "0.1")
 REFUSAL = ok('{"msg":"no more","code":624,"timestamp":1,"cid":"c","context":{}}')
 BUSY = http("503 Service Unavailable", "busy")
-
-
-def access(script: Script) -> dict[str, str]:
-    return {
-        "SVCCTL_BASE_URL": script.url,
-        "SVCCTL_API_KEY": "k",
-        "SVCCTL_API_SECRET": "s",
-        "SVCCTL_RETRIES": "0",
-    }
 
 
 def rows(*numbers: int) -> bytes:
@@ -31,7 +22,7 @@ def rows(*numbers: int) -> bytes:
 
 def test_in_a_pipe_answers_follow_one_another_with_one_heading_until_a_refusal(serve: Serve, shell: Shell) -> None:
     script = serve(ok("n\n1\n"), BUSY, ok("n\n2\n"), REFUSAL)
-    done = shell(*QUERY, **access(script))
+    done = shell(*QUERY, **script.access)
     assert (done.returncode, done.stdout, done.stderr) == (
         1,
         "n\n1\n2\n",
@@ -42,14 +33,14 @@ def test_in_a_pipe_answers_follow_one_another_with_one_heading_until_a_refusal(s
 
 
 def test_a_table_in_a_pipe_is_printed_whole_each_time(serve: Serve, shell: Shell) -> None:
-    done = shell(*QUERY, "-f", "table", "--sort", "n:desc", **access(serve(rows(1, 2), rows(3), REFUSAL)))
+    done = shell(*QUERY, "-f", "table", "--sort", "n:desc", **serve(rows(1, 2), rows(3), REFUSAL).access)
     assert (done.returncode, done.stdout) == (1, "n\n-\n2\n1\n\nn\n-\n3\n\n")
 
 
 def test_a_chart_without_rows_says_so_in_a_pipe(serve: Serve, shell: Shell) -> None:
     query = ("query", "from t group by k select count() as n", "--from", "2024-01-31", "--to", "1d", "--every", "0.1")
     empty = ok('{"m":{"k":{"type":"str","index":0},"n":{"type":"int8","index":1}}}\n')
-    done = shell(*query, "--chart", **access(serve(empty, REFUSAL)))
+    done = shell(*query, "--chart", **serve(empty, REFUSAL).access)
     assert (done.returncode, done.stdout, done.stderr) == (
         1,
         "",
@@ -60,7 +51,7 @@ def test_a_chart_without_rows_says_so_in_a_pipe(serve: Serve, shell: Shell) -> N
 
 def test_a_terminal_shows_each_answer_in_one_place_and_is_restored(serve: Serve, shell: Shell) -> None:
     script = serve(rows(1), BUSY, rows(2), REFUSAL)
-    seen = on_terminal(shell, *QUERY, "--no-header", typed=b"", **access(script))
+    seen = on_terminal(shell, *QUERY, "--no-header", typed=b"", **script.access)
     other, rest = seen.text.split("\x1b[?25h\x1b[?1049l")
     begin, *frames = re.sub(r" +\n", "\n", other).split("\x1b[?25l\x1b[H")
     assert (seen.code, begin[:11], screen(begin), len(frames)) == (1, "\x1b[?1049h\x1b[H", "", 3)
@@ -75,7 +66,7 @@ def test_a_terminal_shows_each_answer_in_one_place_and_is_restored(serve: Serve,
 
 
 def test_a_terminal_whose_cursor_cannot_move_gets_one_answer_after_the_other(serve: Serve, shell: Shell) -> None:
-    seen = on_terminal(shell, *QUERY, typed=b"", TERM="dumb", **access(serve(rows(1), rows(2), REFUSAL)))
+    seen = on_terminal(shell, *QUERY, typed=b"", TERM="dumb", **serve(rows(1), rows(2), REFUSAL).access)
     first, second, rest = seen.text.split("\n\n")
     assert "\x1b" not in seen.text
     assert first.startswith("n\n-\n1\nevery 0.1s: 1 row, 20")
@@ -85,14 +76,14 @@ def test_a_terminal_whose_cursor_cannot_move_gets_one_answer_after_the_other(ser
 
 def test_a_terminal_names_the_rows_that_top_shows_of_all(serve: Serve, shell: Shell) -> None:
     script = serve(rows(1, 2, 3), REFUSAL)
-    seen = on_terminal(shell, *QUERY, "--sort", "n:desc", "--top", "2", typed=b"", TERM="dumb", **access(script))
+    seen = on_terminal(shell, *QUERY, "--sort", "n:desc", "--top", "2", typed=b"", TERM="dumb", **script.access)
     assert seen.text.startswith("n\n-\n3\n2\nevery 0.1s: 2 of 3 rows, 20")
 
 
 def test_the_first_failure_ends_it_and_max_time_is_a_success(serve: Serve, shell: Shell) -> None:
-    done = shell(*QUERY, **access(serve(BUSY)))
+    done = shell(*QUERY, **serve(BUSY).access)
     assert (done.returncode, done.stderr) == (6, "svcctl: error: the service answered HTTP 503: busy\n")
-    done = shell(*QUERY, "--every", "1h", "--max-time", "0.5", **access(serve(ok("n\n1\n"))))
+    done = shell(*QUERY, "--every", "1h", "--max-time", "0.5", **serve(ok("n\n1\n")).access)
     assert (done.returncode, done.stdout, done.stderr) == (0, "n\n1\n", "")
 
 

@@ -210,6 +210,12 @@ def test_usage_errors_say_what_and_what_to_do(service: Shell, arguments: list[st
             "use one of: table, vertical, chart, csv, tsv, ndjson, json, json/compact, json/simple, "
             "json/simple/compact, msgpack, parquet",
         ),
+        (("--chart", "-f", "csv"), "--chart and --format csv exclude each other", "leave out one of them"),
+        (
+            ("--chart", "--follow"),
+            "--follow cannot be combined with format chart, which needs the end of the result",
+            "formats for --follow are: table, vertical, csv, tsv, ndjson, json/simple, json/simple/compact",
+        ),
         (
             ("--chart",),
             "a chart of whole events has nothing to measure",
@@ -245,6 +251,12 @@ def test_what_cannot_be_is_refused_before_anything_is_sent(
             "        ^\n",
         ),
         (
+            "from sample wher n = 1",
+            "svcctl: error: line 1, column 13: unexpected 'wher' (did you mean 'where'?) (CODE)\n"
+            "  from sample wher n = 1\n"
+            "              ^\n",
+        ),
+        (
             "from sample where name = 5",
             "svcctl: error: line 1, column 24: cannot compare str with int4 "
             "(str(…) converts to a string, float8(…) to a number) (CODE)\n"
@@ -258,16 +270,6 @@ def test_a_mistake_in_the_query_is_shown_in_its_place(service: Shell, query: str
     said, _, rest = done.stderr.partition("(code 1, cid ")
     said = re.sub(r"tables are [\w., ]+", "TABLES", said)  # other tests load tables of their own
     assert (done.returncode, done.stdout, said + "(CODE)" + rest.partition(")")[2]) == (1, "", stderr)
-
-
-def test_a_near_miss_is_told_without_all_that_could_stand_there(service: Shell) -> None:
-    done = service("query", "from sample wher n = 1", *DAY)
-    assert done.returncode == 1
-    assert re.sub(r"cid \w{12}", "cid CID", done.stderr) == (
-        "svcctl: error: line 1, column 13: unexpected 'wher' (did you mean 'where'?) (code 1, cid CID)\n"
-        "  from sample wher n = 1\n"
-        "              ^\n"
-    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from svcctl.api.columns import ResultColumn
 from svcctl.api.response import MODES, QueryResponse
-from svcctl.errors import IncompleteResult, ServiceError, SvcctlError
+from svcctl.errors import IncompleteResult, SvcctlError
 
 LINES = {
     "json/simple": ['{"a":"x","b":1}', '{"a":"y","b":2}'],
@@ -139,20 +139,3 @@ def test_the_row_of_an_error_is_found_whatever_the_number_of_columns(mode: str, 
     assert (raw, rows) == (end.join([*good, ""]).encode(), [("x",) * columns])
     assert isinstance(error, IncompleteResult)
     assert "out of memory (code 500)" in str(error)
-
-
-REFUSED = [
-    '{"success":false,"msg":"m","status":1,"cid":"c","timestamp":1}',
-    '{"success":false,"msg":"m","status":1,"cid":"c","timestamp":1,"error":{"code":1,"message":"m"},"object":["m","m"]}',
-    '{"error":{"code":1,"message":"m"},"object":["m","why"],"success":false,"msg":"m","status":1,"cid":"c","timestamp":1}',
-]
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("body", REFUSED)
-@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
-def test_a_refusal_in_all_forms_at_once_is_one_error(mode: str, body: str, end: str) -> None:
-    raw, error = drained(QueryResponse(MODES[mode], "application/json", [(body + end).encode()]).raw())
-    assert (raw, type(error)) == ([], ServiceError)
-    assert isinstance(error, ServiceError)
-    assert (error.message, error.code, error.cid) == ("m", 1, "c")

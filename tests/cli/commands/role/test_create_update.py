@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from support.reseller import Reseller
 from support.roles import ROLES, accepting
@@ -197,3 +198,12 @@ def test_an_error_in_a_file_stops_everything_before_it_begins(reseller: Reseller
     for command in ("create", "update", "apply"):
         done = reseller("role", command, "acme", "-F", str(file), "--yes")
         assert (done.code, done.sent, f"{file}, line 12: " in done.stderr) == (2, [], True)
+
+
+def test_a_create_that_stops_says_how_many_roles_were_created(reseller: Reseller, file: Path) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        is_first = b"Readers" not in request.content
+        return httpx.Response(200, json={}) if is_first else httpx.Response(400, json={"error": {"message": "no"}})
+
+    stopped = reseller("-q", "role", "create", "acme", "-F", str(file), answer=answer)
+    assert (stopped.code, stopped.stderr.splitlines()[0]) == (1, "svcctl: 1 of 2 created")

@@ -460,7 +460,7 @@ def test_a_page_with_http_200_is_no_result(mode: str, content_type: str) -> None
         ("xls", b"a,b\n", "it is not a spreadsheet"),
     ],
 )
-def test_what_is_not_a_result_is_incomplete(mode: str, body: bytes, message: str) -> None:
+def test_a_body_of_another_form_is_incomplete(mode: str, body: bytes, message: str) -> None:
     error = raw(mode, body)[1]
     assert type(error) is IncompleteResult
     assert str(error) == WORDS["an incomplete answer"].format(message=message)

@@ -121,7 +121,7 @@ STREAMED = [
 
 @pytest.mark.parametrize(("mode", "body"), STREAMED)
 @pytest.mark.parametrize("bytewise", [False, True])
-def test_an_error_behind_the_rows_is_told_in_all_its_spellings(mode: str, body: str, bytewise: bool) -> None:
+def test_an_error_after_the_rows_is_found_in_all_its_spellings(mode: str, body: str, bytewise: bool) -> None:
     _, rows, error = read(mode, body, bytewise=bytewise)
     named = ", cid c" if body.startswith(OPENED) else ""
     assert f"out of memory (code 500{named})" in str(error)

@@ -111,10 +111,10 @@ class Proxy:
             body += connection.recv(65536)
         if body not in self.answers:
             method, path, _ = line.split()
-            told = service.request(method, f"http://localhost{path}", content=body, headers=headers)
-            kept = ("content-type", "x-svc-cid")
-            head = "".join(f"{name}: {told.headers[name]}\r\n" for name in kept if name in told.headers)
-            self.answers[body] = f"HTTP/1.1 {told.status_code} OK\r\n{head}".encode(), told.content
+            answer = service.request(method, f"http://localhost{path}", content=body, headers=headers)
+            names = ("content-type", "x-svc-cid")
+            head = "".join(f"{name}: {answer.headers[name]}\r\n" for name in names if name in answer.headers)
+            self.answers[body] = f"HTTP/1.1 {answer.status_code} OK\r\n{head}".encode(), answer.content
         return self.answers[body]
 
     def body(self, mode: str) -> bytes:

@@ -147,7 +147,7 @@ def test_an_answer_that_is_worth_a_retry_is_printed_when_none_is_left(serve: Ser
 
 
 @pytest.mark.parametrize("body", [b"", b"a,b\n1,2\n", b'[{"error":"in the data"}]', b'{"status":0}', b"\x00\x01"])
-def test_what_is_no_error_of_the_interface_is_success(body: bytes, reseller: Reseller) -> None:
+def test_any_other_answer_is_a_success(body: bytes, reseller: Reseller) -> None:
     done = reseller("api", "GET", "/anything", answer=says(200, body))
     assert (done.code, done.stdout, done.stderr) == (0, body.decode(), "")
 
@@ -163,7 +163,9 @@ def test_what_is_no_error_of_the_interface_is_success(body: bytes, reseller: Res
         (("GET", "/x", "-H", "secret"), "--header must be of the form NAME:VALUE"),
     ],
 )
-def test_what_cannot_be_sent_is_refused_before(arguments: tuple[str, ...], error: str, reseller: Reseller) -> None:
+def test_an_invalid_request_is_refused_before_it_is_sent(
+    arguments: tuple[str, ...], error: str, reseller: Reseller
+) -> None:
     done: Done = reseller("api", *arguments)
     assert (done.code, done.stdout, done.stderr, done.sent) == (2, "", f"svcctl: error: {error}\n", [])
 

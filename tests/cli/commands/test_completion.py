@@ -54,7 +54,7 @@ def files(shell: Shell) -> dict[str, bytes]:
     return {str(path.relative_to(shell.home)): path.read_bytes() for path in shell.home.rglob("*") if path.is_file()}
 
 
-def test_uninstall_removes_what_install_wrote_and_nothing_else(shell: Shell) -> None:
+def test_uninstall_removes_only_the_files_of_install(shell: Shell) -> None:
     for path, text in ((".bashrc", "alias l=ls\n"), (".local/share/man/man1/svcctl-mine.1", "mine"), ("bin/x", "")):
         (shell.home / path).parent.mkdir(parents=True, exist_ok=True)
         (shell.home / path).write_text(text)
@@ -139,7 +139,7 @@ def test_a_directory_that_cannot_be_written_is_refused(shell: Shell) -> None:
     assert (done.returncode, done.stderr) == (2, "svcctl: error: cannot write file/man1/svcctl.1: Not a directory\n")
 
 
-def test_a_shell_that_is_none_is_refused(shell: Shell) -> None:
+def test_an_unknown_shell_is_refused(shell: Shell) -> None:
     done = shell("completion", "tcsh")
     assert (done.returncode, done.stderr) == (
         2,

@@ -88,7 +88,7 @@ def elsewhere(rows: str, status: int = 404) -> Callable[[httpx.Request], httpx.R
     return answer
 
 
-def test_of_another_service_a_query_tells_the_columns_and_the_list_is_refused(own: Own) -> None:
+def test_another_service_lists_no_tables_and_a_query_shows_the_columns_of_one(own: Own) -> None:
     listed = own("tables", answer=elsewhere("[]"))
     assert (listed.code, listed.stdout, listed.stderr) == (
         4,

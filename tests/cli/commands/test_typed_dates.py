@@ -94,7 +94,7 @@ def test_neighbouring_windows_neither_lose_nor_repeat_a_row(clocks: Shell, zone:
         assert found == list(range(len(EVENTS)))
 
 
-def test_a_zone_that_was_not_typed_is_told_in_a_pipe_too(clocks: Shell) -> None:
+def test_the_zone_of_a_profile_is_noted_in_a_pipe_too(clocks: Shell) -> None:
     day = ("--from", "2026-10-24", "--to", "1d")
     note = "svcctl: --from in Europe/Berlin (profile berlin): 2026-10-23 22:00:00 UTC\n"
     query = ("query", "from web.autumn select n limit 1")

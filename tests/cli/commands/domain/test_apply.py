@@ -133,7 +133,7 @@ def test_every_new_domain_that_the_service_would_refuse_is_reported_before_one_i
             assert error.startswith(f"svcctl: error: {file}, {start}")
 
 
-def test_new_domains_are_not_checked_where_the_service_does_not_tell(reseller: Reseller, tmp_path: Path) -> None:
+def test_new_domains_are_not_checked_if_the_service_lists_no_plans(reseller: Reseller, tmp_path: Path) -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         is_list = request.url.path == "/domain"
         return httpx.Response(200, json=[]) if is_list else httpx.Response(404, json={"error": {"message": "no"}})

@@ -57,7 +57,7 @@ def test_if_needed_makes_each_change_idempotent(reseller: Reseller) -> None:
 QUIET: list[tuple[list[str], bool]] = [([], True), (["-q"], True), ([], False)]
 
 
-def test_each_change_says_what_it_did_also_in_the_log_of_a_job_unless_it_is_to_be_quiet(reseller: Reseller) -> None:
+def test_each_change_is_noted_on_a_terminal_and_in_a_pipe_but_not_with_quiet(reseller: Reseller) -> None:
     changes = {
         ("domain", "create", "acme", "--plan", "full"): "nobody can use acme@demo until it has an owner",
         ("domain", "disable", "acme"): "domain acme@demo is disabled",
@@ -71,5 +71,5 @@ def test_each_change_says_what_it_did_also_in_the_log_of_a_job_unless_it_is_to_b
         return httpx.Response(200, json={"name": "acme@demo"})
 
     for words, said in changes.items():
-        told = [reseller(*words, *more, answer=answer, terminal=terminal).stderr for more, terminal in QUIET]
-        assert told == [f"svcctl: {said}\n", "", f"svcctl: {said}\n"], words
+        notes = [reseller(*words, *more, answer=answer, terminal=terminal).stderr for more, terminal in QUIET]
+        assert notes == [f"svcctl: {said}\n", "", f"svcctl: {said}\n"], words

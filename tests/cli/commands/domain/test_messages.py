@@ -79,7 +79,7 @@ def test_a_refusal_is_one_line_and_an_exit_code(
         (("enable", "waiting"), 5, "svcctl: error: domain waiting@demo is pending and cannot be enabled (code 118)\n"),
     ],
 )
-def test_if_needed_forgives_only_what_is_so_already(
+def test_if_needed_allows_only_a_state_that_is_there_already(
     reseller: Reseller, arguments: tuple[str, ...], code: int, stderr: str
 ) -> None:
     done = reseller("domain", *arguments, "--if-needed")

@@ -16,7 +16,7 @@ GOING = (
 
 @pytest.mark.usefixtures("two")
 @pytest.mark.parametrize("typed_name", ["acme@demo", "acme"])
-def test_a_deletion_shows_who_goes_and_wants_the_name_typed(reseller: Reseller, typed_name: str) -> None:
+def test_a_deletion_names_its_users_and_asks_for_the_name(reseller: Reseller, typed_name: str) -> None:
     refused = reseller("domain", "rm", "acme")
     assert (refused.code, refused.stderr) == (
         2,
@@ -42,7 +42,9 @@ def test_a_deletion_shows_who_goes_and_wants_the_name_typed(reseller: Reseller, 
         ({"users": [{"email": "a@x"}]}, " and the memberships of a@x (users of other domains)"),
     ],
 )
-def test_a_deletion_says_what_it_knows_of_the_users(reseller: Reseller, extra: dict[str, Any], note: str) -> None:
+def test_a_deletion_notes_the_users_that_the_service_names(
+    reseller: Reseller, extra: dict[str, Any], note: str
+) -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         return httpx.Response(200, json={"name": "a@r"} | extra)
 

@@ -71,8 +71,8 @@ def job(place: Machine, capsys: pytest.CaptureFixture[str]) -> Iterator[Reseller
     run = command_line(place, capsys, jobs)
     yield lambda *arguments, **options: run("job", *arguments, **options)
     jobs.close()
-    for one in job_table.owned(place.store, ACCOUNT.owner):
-        job_table.remove(place.store, one.id)
+    for stored in job_table.owned(place.store, ACCOUNT.owner):
+        job_table.remove(place.store, stored.id)
 
 
 @pytest.fixture

@@ -44,8 +44,8 @@ new job 'b'
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    with opened(tmp_path) as found:
-        yield found
+    with opened(tmp_path) as world:
+        yield world
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_a_file_is_checked_applied_and_checked_again(run: Run, world: World, fil
     assert again.stderr == f"svcctl: nothing to do: the jobs are already as in {file}\n"
 
 
-def test_what_a_service_does_not_show_of_a_job_differs_by_its_hash(run: Run, file: Path) -> None:
+def test_parameters_that_a_service_does_not_show_differ_by_their_hash(run: Run, file: Path) -> None:
     apply = ("job", "apply", "-F", str(file))
     run(*apply, "--yes")
     file.write_text(JOBS.replace("topic: x", "topic: y").replace("stopped", "running"))
@@ -110,9 +110,9 @@ def test_an_apply_that_stops_in_the_middle_says_how_much_was_done(run: Run, worl
     world.wire.is_own = False  # such a service checks queries when they are launched
     file.write_text(JOBS.replace("query: from t,", "query: from t group by n select count() as c,"))
     done = run("-q", "job", "apply", "-F", str(file), "--yes")
-    told = done.stderr.splitlines()
-    assert (done.code, told[0]) == (1, "svcctl: 1 of 2 applied")
-    assert told[1].startswith(f"svcctl: error: job 'b' ({file}, line 5): line 1, column ")
+    lines = done.stderr.splitlines()
+    assert (done.code, lines[0]) == (1, "svcctl: 1 of 2 applied")
+    assert lines[1].startswith(f"svcctl: error: job 'b' ({file}, line 5): line 1, column ")
 
 
 WRONG = """\
@@ -162,22 +162,20 @@ def test_a_type_of_destination_that_only_another_service_has_is_refused_by_svcct
     assert (done.code, "sent anyway" in done.stderr) == (10, True)
 
 
-def test_a_lost_answer_in_the_middle_is_told_with_its_job_and_that_a_second_run_is_safe(
-    run: Run, world: World, file: Path
-) -> None:
+def test_a_lost_answer_names_its_job_and_a_second_run_is_safe(run: Run, world: World, file: Path) -> None:
     run("job", "apply", "-F", str(file), "--dry-run")
     asked = len(world.wire.sent)
     world.wire.due = [(asked, "lost")]  # the first request after the plan, which launches
     done = run("job", "apply", "-F", str(file), "--yes")
-    told = done.stderr.splitlines()
-    assert (done.code, told[0].startswith(f"svcctl: error: job 'a' ({file}, line 1): ")) == (6, True)
-    assert told[-1] == "hint: run the same command again, which is safe"
+    lines = done.stderr.splitlines()
+    assert (done.code, lines[0].startswith(f"svcctl: error: job 'a' ({file}, line 1): ")) == (6, True)
+    assert lines[-1] == "hint: run the same command again, which is safe"
     file.write_text(JOBS)
     assert run("job", "apply", "-F", str(file), "--yes").code == 0
     assert [job.status for job in world.client.jobs()] == ["RUNNING", "STOPPED"]
 
 
-def test_tables_are_not_checked_where_the_service_does_not_tell_them(run: Run, world: World, file: Path) -> None:
+def test_tables_are_not_checked_if_the_service_does_not_list_them(run: Run, world: World, file: Path) -> None:
     world.wire.is_own = False
     done = run("job", "apply", "-F", str(file), "--dry-run")
     assert (done.code, done.stdout, "not checked" in done.stderr) == (0, NEW, True)
@@ -212,7 +210,7 @@ def test_a_second_job_of_a_name_is_shown_before_it_is_removed(run: Run, world: W
     ids = [job.id for job in world.client.jobs() if str(job.friendly_name).startswith("b.")]
     assert other_id in ids
     assert shown.startswith("job 'b'\n- another job of this name: ")
-    assert any(one in shown for one in ids)
+    assert any(job_id in shown for job_id in ids)
     assert shown.endswith("+ another job of this name: removed\n")
 
 
@@ -254,9 +252,12 @@ NUMBERS = """\
 def test_a_file_that_was_applied_before_texts_were_texts_changes_nothing(run: Run, world: World, file: Path) -> None:
     file.write_text(NUMBERS)
     params = {"topic": 123, "bootstrap.servers": "b", "maxBytesPerCommit": 1000, "sasl.username": 1.5}
-    for name, given in (("a.14137cdc", Destination("Kafka", params)), ("b.350fea56", Destination("donothing", {}))):
-        destination = Destination(given.type, {**given.params, "friendlyName": name})
-        to = 1893456000 if given.params else None
+    for name, destination_in_file in (
+        ("a.14137cdc", Destination("Kafka", params)),
+        ("b.350fea56", Destination("donothing", {})),
+    ):
+        destination = Destination(destination_in_file.type, {**destination_in_file.params, "friendlyName": name})
+        to = 1893456000 if destination_in_file.params else None
         world.client.launch(QueryRequest(1704067200, to=to, query="from t", destination=destination))
     done = run("job", "apply", "-F", str(file), "--check")
     assert (done.code, done.stdout) == (0, "")

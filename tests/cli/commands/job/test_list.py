@@ -72,7 +72,7 @@ def test_a_list_is_narrowed_and_sorted(job: Reseller, options: list[str], ids: l
         (("--type", "nope"), "there is no type 'nope'\nhint: types are Kafka, S3, HDFS, donothing\n"),
     ],
 )
-def test_a_list_of_a_state_or_type_that_is_none_is_refused(job: Reseller, option: tuple[str, str], stderr: str) -> None:
+def test_an_unknown_state_type_or_column_is_refused(job: Reseller, option: tuple[str, str], stderr: str) -> None:
     done = job("list", "--ids", *option)
     assert (done.code, done.stdout, done.stderr) == (2, "", f"svcctl: error: {stderr}")
 
@@ -122,8 +122,8 @@ def test_an_error_that_is_an_object_is_shown_by_its_message_and_is_json_as_it_ca
     body = json.dumps({"status": 0, "object": [{"id": "A", "status": "RUNNING", "error": errors}]})
     assert 'boom; plain; {"code": 4}' in scripted("list", "-f", "table", status=200, body=body).stdout
     assert json.loads(scripted("list", "-f", "json", status=200, body=body).stdout)[0]["error"] == errors
-    one = json.dumps({"status": 0, "object": {"id": "A", "status": "RUNNING", "error": errors}})
-    done = scripted("wait", "A", status=200, body=one)
+    single = json.dumps({"status": 0, "object": {"id": "A", "status": "RUNNING", "error": errors}})
+    done = scripted("wait", "A", status=200, body=single)
     assert (done.returncode, "boom; plain" in done.stderr) == (1, True)
 
 

@@ -49,13 +49,11 @@ WORDS: dict[tuple[str, ...], str] = {
 
 
 @pytest.mark.parametrize("arguments", [*WORDS], ids=" ".join)
-def test_what_a_command_of_jobs_says(job: Reseller, arguments: tuple[str, ...]) -> None:
+def test_a_command_prints_its_whole_message(job: Reseller, arguments: tuple[str, ...]) -> None:
     assert job(*arguments, terminal=True).stderr == WORDS[arguments]
 
 
-def test_what_is_said_of_a_job_that_was_stopped_with_an_error_or_waits_for_events(
-    place: Machine, job: Reseller
-) -> None:
+def test_messages_about_a_job_that_stopped_with_an_error_or_waits_for_events(place: Machine, job: Reseller) -> None:
     said = {
         "restart": f"svcctl: job {NIGHTLY} was STOPPED with the error: {REFUSED}\n",
         "wait": f"svcctl: job {OTHER} has read all events up to now: "

@@ -8,7 +8,7 @@ from support.reseller import Reseller
 
 
 @pytest.mark.parametrize(
-    ("given", "sent"),
+    ("name", "sent"),
     [
         (NIGHTLY, [STOPS]),
         ("nightly", ["GET /search/jobs", STOPS]),
@@ -19,11 +19,11 @@ from support.reseller import Reseller
         ("nope", ["GET /search/jobs", "GET /search/job/stop/nope"]),
     ],
 )
-def test_the_list_is_requested_only_for_what_is_no_whole_id(job: Reseller, given: str, sent: list[str]) -> None:
-    assert requests(job("stop", given)) == sent
+def test_the_list_is_requested_unless_a_whole_id_is_typed(job: Reseller, name: str, sent: list[str]) -> None:
+    assert requests(job("stop", name)) == sent
 
 
-def test_what_may_mean_several_jobs_is_refused_before_anything_is_done(job: Reseller) -> None:
+def test_a_beginning_of_several_ids_is_refused_before_any_change(job: Reseller) -> None:
     for verb in VERBS:
         done = job(verb, "resting", "3f2a", answers=["y"])
         assert (done.code, done.stdout, requests(done)) == (2, "", ["GET /search/jobs"]), verb
@@ -32,10 +32,10 @@ def test_what_may_mean_several_jobs_is_refused_before_anything_is_done(job: Rese
 
 def test_an_unknown_job_exits_4_and_the_hint_says_where_jobs_are(job: Reseller) -> None:
     for verb in VERBS:
-        for given in ("nope", UNKNOWN):
-            done = job(verb, given, *(["--yes"] if verb == "rm" else []))
+        for name in ("nope", UNKNOWN):
+            done = job(verb, name, *(["--yes"] if verb == "rm" else []))
             assert (done.code, done.stdout) == (4, ""), verb
-            assert given in done.stderr, verb
+            assert name in done.stderr, verb
             assert "'svcctl job list'" in done.stderr.split("\n")[1], verb
 
 

@@ -15,7 +15,7 @@ def test_a_job_that_is_shown_alone_is_one_json_object(job: Reseller) -> None:
     assert json.loads(job("show", "other", "-f", "json").stdout)["id"] == OTHER
     assert job("show", "other", "-f", "ndjson", "--columns", "id").stdout == f'{{"id":"{OTHER}"}}\n'
     several = json.loads(job("show", "other", "resting", "-f", "json").stdout)
-    assert [one["id"] for one in several] == [OTHER, STOPPED]
+    assert [shown["id"] for shown in several] == [OTHER, STOPPED]
 
 
 @pytest.mark.parametrize(

@@ -46,15 +46,15 @@ def test_a_failing_job_that_is_stopped_says_why_it_failed_until_it_is_started(jo
     assert [word in done.stderr for word in (NIGHTLY, "STOPPED", REFUSED)] == [True] * 3
 
 
-def test_a_restart_tells_the_error_that_it_clears(job: Reseller) -> None:
+def test_a_restart_prints_the_error_that_it_clears(job: Reseller) -> None:
     done = job("restart", "nightly", STOPPED, COMPLETED, "-f", "csv")
     assert [line.split(",")[:2] for line in done.stdout.split("\n")[1:-1]] == [
         [NIGHTLY, "RUNNING"],
         [STOPPED, "RUNNING"],
         [COMPLETED, "COMPLETED"],
     ]
-    told, unchanged = done.stderr.split("\n")[:-1]
-    assert (done.code, REFUSED in told, NIGHTLY in told, COMPLETED in unchanged) == (0, True, True, True)
+    cleared, unchanged = done.stderr.split("\n")[:-1]
+    assert (done.code, REFUSED in cleared, NIGHTLY in cleared, COMPLETED in unchanged) == (0, True, True, True)
     assert requests(done)[1:] == [
         f"GET /search/job/{NIGHTLY}",
         STOPS,
@@ -96,9 +96,9 @@ def test_a_change_of_several_jobs_says_on_a_terminal_how_many_it_made(job: Resel
 def test_the_jobs_that_are_there_are_printed_though_another_one_is_not(job: Reseller, format: str) -> None:
     for verb, name in (("show", "other"), ("stop", "other"), ("start", "other"), ("rm", "resting")):
         done = job(verb, name, "nope", *["--yes"] * (verb == "rm"), "-f", format)
-        found = re.findall(f"{OTHER[:8]}|{STOPPED[:8]}|RUNNING|STOPPED|REMOVED", done.stdout)
+        words = re.findall(f"{OTHER[:8]}|{STOPPED[:8]}|RUNNING|STOPPED|REMOVED", done.stdout)
         status = {"stop": "STOPPED", "rm": "REMOVED"}.get(verb, "RUNNING")
-        assert (done.code, found) == (4, [(STOPPED if verb == "rm" else OTHER)[:8], status]), verb
+        assert (done.code, words) == (4, [(STOPPED if verb == "rm" else OTHER)[:8], status]), verb
 
 
 def test_quiet_silences_the_note_that_there_is_nothing_to_do(job: Reseller) -> None:

@@ -43,8 +43,8 @@ def result(job: str = LOGINS, **counts: Any) -> dict[str, Any]:
 
 
 def finding(kind: str, first: int = 5, last: int = 9, **members: Any) -> dict[str, Any]:
-    found = {"job": LOGINS, "kind": kind, "rows": [first, last], "count": last - first + 1}
-    return {"finding": found | members}
+    place = {"job": LOGINS, "kind": kind, "rows": [first, last], "count": last - first + 1}
+    return {"finding": place | members}
 
 
 def failure(status: int) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def refusal(status: str, message: str, reason: str) -> bytes:
 
 def streamed(*objects: Any, cut: bool = False) -> bytes:
     """A stream of objects, in chunks that do not end where lines do; a `cut` one lacks its last chunk."""
-    body = "".join(json.dumps(found) + "\n" for found in objects).encode()
+    body = "".join(json.dumps(record) + "\n" for record in objects).encode()
     pieces = [body[at : at + 50] for at in range(0, len(body), 50)]
     return LINES + b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n" * (not cut)
 
@@ -130,8 +130,8 @@ def test_a_gap_without_dates_and_a_foreign_file_have_no_command(verify: Verify) 
 
 
 def test_many_findings_of_a_kind_are_counted(verify: Verify) -> None:
-    found = [finding(kind, row, row) for row in range(9) for kind in ("missing", "altered")]
-    stream = streamed(*found, result(missing=9, altered=9))
+    findings = [finding(kind, row, row) for row in range(9) for kind in ("missing", "altered")]
+    stream = streamed(*findings, result(missing=9, altered=9))
     lines = verify(checks=[stream]).stderr.splitlines()
     assert [sum(f"row {kind}: row" in line for line in lines) for kind in ("missing", "altered")] == [5, 5]
     assert lines[10] == "svcctl: error: 4 more findings are missing; to see all: svcctl -v job verify failed-logins"

@@ -32,7 +32,7 @@ def test_waiting_ends_when_the_time_is_up(jobs: Shell) -> None:
     assert [job_id in done.stderr, "RUNNING" in done.stderr] == [True, True]
 
 
-def test_waiting_for_what_cannot_come_fails_at_once(jobs: Shell) -> None:
+def test_waiting_for_an_impossible_state_fails_at_once(jobs: Shell) -> None:
     job_id = launch(jobs)
     assert jobs("job", "wait", job_id, "--for", "RUNNING").returncode == 0
     assert jobs("job", "stop", job_id).returncode == 0
@@ -89,7 +89,9 @@ def test_waiting_for_a_job_that_has_no_end_says_so_once(place: Machine, job: Res
         ),
     ],
 )
-def test_waiting_knows_its_states_and_tells_errors(job: Reseller, arguments: list[str], code: int, stderr: str) -> None:
+def test_waiting_refuses_unknown_states_and_reports_errors(
+    job: Reseller, arguments: list[str], code: int, stderr: str
+) -> None:
     done = job("wait", *arguments)
     assert (done.code, done.stderr) == (code, stderr)
 

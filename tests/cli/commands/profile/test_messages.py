@@ -38,6 +38,6 @@ WORDS: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("command", "said"), WORDS)
-def test_what_a_command_of_profiles_says(shell: Shell, command: str, said: str) -> None:
+def test_a_command_prints_its_whole_message(shell: Shell, command: str, said: str) -> None:
     shell("profile", "set", "prod", "base_url=https://events.example.com")
     assert shell(*command.split()).stderr.replace(str(shell.home), "<home>") == said

@@ -37,7 +37,7 @@ def test_the_environment_becomes_a_profile(shell: Shell) -> None:
     }
 
 
-def test_an_environment_that_says_nothing_is_a_mistake(shell: Shell) -> None:
+def test_an_environment_without_fields_is_a_mistake(shell: Shell) -> None:
     done = shell("profile", "set", "prod", "--from-env")
     assert (done.returncode, "SVCCTL_BASE_URL" in done.stderr) == (2, True)
 
@@ -119,7 +119,7 @@ def test_a_path_is_that_from_where_it_was_typed(shell: Shell) -> None:
     }
 
 
-def test_without_a_terminal_nobody_is_asked(shell: Shell) -> None:
+def test_without_a_terminal_missing_fields_are_an_error(shell: Shell) -> None:
     done = shell("profile", "set", "prod")
     assert (done.returncode, "FIELD=VALUE" in done.stderr) == (2, True)
 
@@ -150,7 +150,7 @@ def terminal(shell: Shell, tmp_path: Path) -> Iterator[Terminal]:
     opened.close()
 
 
-def test_a_person_is_asked_for_what_is_missing_and_secrets_are_not_seen(shell: Shell, terminal: Terminal) -> None:
+def test_a_person_is_asked_for_missing_fields_and_secrets_are_not_shown(shell: Shell, terminal: Terminal) -> None:
     terminal.type(f"clear; {COMMAND} profile set prod", "Enter")
     terminal.wait_for("base_url (https://…):")
     terminal.type("events.example.com", "Enter")
@@ -172,7 +172,7 @@ def test_a_person_is_asked_for_what_is_missing_and_secrets_are_not_seen(shell: S
     }
 
 
-def test_only_what_is_missing_is_asked_for(shell: Shell, terminal: Terminal) -> None:
+def test_only_missing_fields_are_asked_for(shell: Shell, terminal: Terminal) -> None:
     terminal.type(f"clear; {COMMAND} profile set prod base_url=https://events.example.com auth=jwt", "Enter")
     screen = terminal.wait_for("token (bearer token or JWT) (not shown):")
     assert "base_url (" not in screen

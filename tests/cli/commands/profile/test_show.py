@@ -7,12 +7,12 @@ from support.shells import Shell
 
 def test_a_profile_is_shown_with_where_its_name_comes_from(shell: Shell) -> None:
     assert shell("profile", "set", "prod", "base_url=https://events.example.com").returncode == 0
-    for given, source in (
+    for words, source in (
         (["prod"], "argument"),
         (["-p", "prod"], "flag --profile"),
         (["-p", "x", "prod"], "argument"),
     ):
-        shown = shell("profile", "show", *given, "-f", "csv").stdout
+        shown = shell("profile", "show", *words, "-f", "csv").stdout
         assert shown.splitlines()[1:3] == [
             f"profile,prod,{source}",
             "base_url,https://events.example.com,profile prod",

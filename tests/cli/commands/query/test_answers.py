@@ -104,7 +104,7 @@ READ: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("format", READ)
-def test_json_is_valid_and_a_note_counts_what_was_lost(lossy: Shell, format: str) -> None:
+def test_json_is_valid_and_a_note_counts_lost_values(lossy: Shell, format: str) -> None:
     done = lossy(*ASK, "-f", format)
     assert (done.returncode, READ[format](done.stdout)) == (0, RECORDS)
     assert done.stderr == NUMBERS.format("3 numbers") + BYTES + HALVES
@@ -127,7 +127,7 @@ def test_tables_show_the_replacement_character(lossy: Shell) -> None:
 
 
 @pytest.mark.parametrize(("top", "count"), [(1, "1 number"), (2, "2 numbers"), (3, "2 numbers")])
-def test_only_what_is_printed_is_counted(lossy: Shell, top: int, count: str) -> None:
+def test_only_printed_values_are_counted(lossy: Shell, top: int, count: str) -> None:
     ask = ("query", "from a", "--from", "1h", "-f", "ndjson", "--columns", "n")
     done = lossy(*ask, "--sort", "s", "--top", str(top))
     assert (len(done.stdout.splitlines()), done.stderr) == (top, NUMBERS.format(count))

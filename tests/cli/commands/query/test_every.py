@@ -29,7 +29,7 @@ def test_in_a_pipe_answers_follow_one_another_with_one_heading_until_a_refusal(s
         "svcctl: cannot refresh: the service answered HTTP 503: busy\nsvcctl: error: no more (code 624, cid c)\n",
     )
     sent = [json.loads(body) for _, _, body in script.requests]
-    assert [one["from"] for one in sent] == ["1h"] * 4
+    assert [request["from"] for request in sent] == ["1h"] * 4
 
 
 def test_a_table_in_a_pipe_is_printed_whole_each_time(serve: Serve, shell: Shell) -> None:
@@ -98,6 +98,6 @@ def test_the_first_failure_ends_it_and_max_time_is_a_success(serve: Serve, shell
         (("--every", "0"), "--every '0' cannot be used: it must be at least 0.1s"),
     ],
 )
-def test_what_cannot_be_repeated_is_refused(shell: Shell, options: tuple[str, ...], message: str) -> None:
+def test_options_of_a_single_answer_are_refused(shell: Shell, options: tuple[str, ...], message: str) -> None:
     done = shell(*QUERY, *options)
     assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (2, "", f"svcctl: error: {message}")

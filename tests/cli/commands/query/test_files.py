@@ -96,8 +96,8 @@ def test_several_files_are_one_table(shell: Shell) -> None:
 def test_the_range_is_that_of_the_file_and_options_of_loads_apply(
     shell: Shell, options: tuple[str, ...], numbers: list[str]
 ) -> None:
-    found = rows(shell, "--load", "a.csv", "from file", "--columns", "n", *options)
-    assert [number.strip('"') for number in found] == numbers
+    values = rows(shell, "--load", "a.csv", "from file", "--columns", "n", *options)
+    assert [number.strip('"') for number in values] == numbers
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_nothing_is_left_of_a_query_whose_client_ends(
 
 
 @pytest.mark.slow
-def test_nothing_is_left_of_a_query_whose_service_is_killed_and_its_client_is_told(shell: Shell, large: str) -> None:
+def test_nothing_is_left_of_a_query_whose_service_is_killed_and_its_client_exits_6(shell: Shell, large: str) -> None:
     query = ("query", "--load", large, "from file", "-f", "csv", "--retries", "0")
     process = shell.start(*query, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     eventually(lambda: any("load" in path.name for path in held(shell)))

@@ -8,7 +8,7 @@ import pytest
 from support.shells import DAY, Shell
 
 
-def test_an_empty_answer_is_a_success_unless_told_otherwise(service: Shell, tmp_path: Path) -> None:
+def test_an_empty_answer_fails_only_with_fail_on_empty(service: Shell, tmp_path: Path) -> None:
     query = ("query", "from sample where false select n", *DAY)
     done = service(*query)
     assert (done.returncode, done.stdout, done.stderr) == (0, "n\n", "")

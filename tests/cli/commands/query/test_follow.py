@@ -96,7 +96,7 @@ def test_an_interrupted_follow_leaves_a_whole_file(
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"rows.csv": WHOLE}
 
 
-def test_a_person_is_told_what_a_followed_query_wrote(service: Shell) -> None:
+def test_a_terminal_shows_the_size_of_the_file_that_a_followed_query_wrote(service: Shell) -> None:
     query = ("query", "from sample select n", "--from", "2024-01-31", "--follow", "--limit", "2", "-o", "followed.csv")
     assert on_terminal(service, *query).screen.splitlines()[-2:] == [
         "svcctl: wrote followed.csv: 2 rows, 21 bytes",
@@ -113,8 +113,8 @@ def test_a_query_that_waits_ends_with_its_reader(service: Shell, options: tuple[
         assert process.stdout.readline() == line
     process.stdout.close()
     assert process.stderr is not None
-    with process.stderr as told:
-        assert (process.wait(20), told.read()) == (141, b"")
+    with process.stderr as stderr:
+        assert (process.wait(20), stderr.read()) == (141, b"")
 
 
 def test_a_group_is_printed_when_its_period_is_over(service: Shell) -> None:
@@ -150,10 +150,10 @@ def test_a_follow_with_an_end_runs_until_then_and_prints_its_last_period(service
     follow = ("--from", "1h", "--follow", "--to", str(end), "-f", "ndjson")
     rows = service.start("query", "from live.until select n", *follow, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     groups = service("query", "from live.until group every 2s select count() as n", *follow)
-    told, notes = rows.communicate(timeout=20)
+    output, notes = rows.communicate(timeout=20)
     assert (rows.returncode, groups.returncode, notes.decode(), groups.stderr) == (0, 0, "", "")
     assert time.time() >= end
-    printed = len(told.splitlines())
+    printed = len(output.splitlines())
     assert 0 < printed < 9
     assert sum(json.loads(line)["n"] for line in groups.stdout.splitlines()) == printed
     assert json.loads(groups.stdout.splitlines()[-1])["eventdate"] >= (end - 3) * 1000
@@ -189,7 +189,7 @@ def test_a_query_that_cannot_be_resumed_says_so(shell: Shell) -> None:
 
 
 @pytest.mark.slow
-def test_a_followed_query_whose_local_service_was_stopped_tells_how_to_start_it(shell: Shell) -> None:
+def test_a_followed_query_whose_local_service_was_stopped_prints_how_to_start_it(shell: Shell) -> None:
     assert shell("service", "start").returncode == 0
     load(shell, "events", [event(0, recent(60))])
     process = shell.start(

@@ -65,8 +65,8 @@ def test_a_second_job_of_a_name_is_noted(jobs: Shell) -> None:
     named = ["--follow", "--dest-param", "friendlyName=twin"]
     first = launch(jobs, *named)
     seen = on_terminal(jobs, ["query", "from sample", "--from", "31/01/2024 00:00:00", "--dest", "donothing", *named])
-    told = f"svcctl: 1 other job is named 'twin': {first[:8]} RUNNING; commands need the ID"
-    assert (seen.code, seen.screen.splitlines()[-1]) == (0, told)
+    note = f"svcctl: 1 other job is named 'twin': {first[:8]} RUNNING; commands need the ID"
+    assert (seen.code, seen.screen.splitlines()[-1]) == (0, note)
     done = jobs("query", "from sample", "--from", "2024-01-31", "--dest", "donothing", *named)
     assert (done.returncode, re.sub(r"[0-9a-f]{8} ", "ID ", done.stderr)) == (
         0,
@@ -74,7 +74,7 @@ def test_a_second_job_of_a_name_is_noted(jobs: Shell) -> None:
     )
 
 
-def test_what_looks_like_a_mistake_is_noted_and_sent(jobs: Shell) -> None:
+def test_an_unknown_parameter_is_noted_and_sent(jobs: Shell) -> None:
     more = ("--dest-param", "friendlynam=x", "--dest-param", "colour=red")
     done = jobs("query", "from sample", "--from", "1h", "--dest", "donothing", *more)
     assert done.returncode == 0
@@ -98,7 +98,7 @@ def test_what_looks_like_a_mistake_is_noted_and_sent(jobs: Shell) -> None:
         (["--dest", "donothing", "--to", "1"], "the range ends before it starts: from "),
     ],
 )
-def test_a_destination_that_cannot_be_meant_is_refused(shell: Shell, arguments: list[str], message: str) -> None:
+def test_an_invalid_destination_is_refused(shell: Shell, arguments: list[str], message: str) -> None:
     done = shell("query", "from t", "--from", "1h", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"svcctl: error: {message}")

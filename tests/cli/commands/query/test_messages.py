@@ -92,7 +92,7 @@ WORDS: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("case", WORDS)
-def test_what_a_query_says(service: Shell, tmp_path: Path, case: str) -> None:
+def test_a_query_prints_its_whole_message(service: Shell, tmp_path: Path, case: str) -> None:
     (tmp_path / "rows.csv").write_text("hush\n")
     arguments, said = WORDS[case]
     done = service("query", *(word.replace("<folder>", str(tmp_path)) for word in arguments))
@@ -165,7 +165,7 @@ def test_what_a_query_says(service: Shell, tmp_path: Path, case: str) -> None:
         ),
     ],
 )
-def test_usage_errors_say_what_and_what_to_do(service: Shell, arguments: list[str], code: int, stderr: str) -> None:
+def test_a_usage_error_is_one_whole_message(service: Shell, arguments: list[str], code: int, stderr: str) -> None:
     done = service("query", *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", stderr)
 
@@ -223,7 +223,7 @@ def test_usage_errors_say_what_and_what_to_do(service: Shell, arguments: list[st
         ),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_sent(
+def test_an_impossible_option_is_refused_before_a_request(
     shell: Shell, options: tuple[str, ...], message: str, hint: str | None
 ) -> None:
     end = () if "--follow" in options else ("--to", "1d")

@@ -1,4 +1,4 @@
-"""`svcctl query` around a clock change, against the real service: each row can be told apart."""
+"""`svcctl query` around a clock change, against the real service: each row has its own offset."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def clocks(service: Shell) -> Shell:
 
 @pytest.fixture
 def proxied(clocks: Shell) -> Iterator[tuple[Shell, FaultyProxy]]:
-    """The service behind a proxy that can break answers."""
+    """The service, reached through a proxy that can break answers."""
     data = Path(clocks.environment["SVCCTL_DATA"])
     credentials = json.loads((data / "credentials.json").read_text())["local"]
     with FaultyProxy(data / "service.sock").serving() as proxy:
@@ -64,7 +64,7 @@ def dates(text: str) -> list[str]:
     return [line.replace("\t", ",").split(",")[0] for line in text.splitlines()[1:]]
 
 
-def test_tables_and_vertical_blocks_show_the_offset_beside_each_time(clocks: Shell) -> None:
+def test_tables_and_vertical_blocks_show_the_offset_of_each_time(clocks: Shell) -> None:
     table = clocks("query", f"{ALL} select eventdate", *AUTUMN, "-f", "table")
     assert (table.stderr, table.stdout.splitlines()) == (
         "",
@@ -98,7 +98,7 @@ def test_each_row_of_a_year_in_iso_has_the_offset_that_its_zone_has_then(clocks:
     moments = [row["eventdate"] for row in clocks.ndjson("query", ALL, *range)]
     assert (done.returncode, done.stderr, len(moments)) == (0, "", 6 * 13)
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    local = [(epoch + timedelta(milliseconds=int(str(each)))).astimezone(ZoneInfo(zone)) for each in moments]
+    local = [(epoch + timedelta(milliseconds=int(str(moment)))).astimezone(ZoneInfo(zone)) for moment in moments]
     assert dates(done.stdout) == [f"{moment:%FT%T.000%z}" for moment in local]
     assert len({f"{moment:%z}" for moment in local}) == 2
     written_here = clocks("query", ALL, *range, *ISO, "-f", name, "--sort", "eventdate")

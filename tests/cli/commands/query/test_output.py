@@ -37,7 +37,7 @@ def test_output_appears_whole_and_is_not_overwritten(service: Shell, tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.csv", "rows.csv.gz"]
 
 
-def test_standard_output_by_its_path_is_whatever_is_behind_it(service: Shell, tmp_path: Path) -> None:
+def test_the_path_of_standard_output_is_that_of_its_file(service: Shell, tmp_path: Path) -> None:
     out = tmp_path / "o.out"
     for _ in range(2):
         with out.open("ab") as stdout:

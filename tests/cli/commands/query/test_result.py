@@ -50,7 +50,7 @@ def test_rows_are_printed_whole_in_a_pipe(service: Shell, name: str) -> None:
     assert (done.returncode, done.stderr, done.stdout) == (0, "", PRINTED[name])
 
 
-def test_a_pipe_gets_csv_unless_told_otherwise(service: Shell) -> None:
+def test_a_pipe_gets_csv_by_default(service: Shell) -> None:
     assert service("query", "from sample", *DAY).stdout == PRINTED["csv"]
     assert service("query", "from sample", *DAY, SVCCTL_FORMAT="ndjson").stdout == PRINTED["ndjson"]
     assert service("query", "from sample", *DAY, "-f", "csv", SVCCTL_FORMAT="ndjson").stdout == PRINTED["csv"]
@@ -93,7 +93,7 @@ def test_limit_and_skip_and_the_note_that_there_may_be_more(service: Shell) -> N
 FIRST = ("from sample limit 1", *DAY)
 
 
-def test_verbose_tells_what_was_sent_and_answered_and_no_secret(service: Shell) -> None:
+def test_verbose_shows_the_request_and_the_answer_without_secrets(service: Shell) -> None:
     done = service("query", *FIRST, "-v")
     lines = done.stderr.split("\n")
     assert lines[0] == "svcctl: range 2024-01-31 00:00:00 to 2024-02-01 00:00:00 (UTC)"
@@ -111,15 +111,15 @@ def test_verbose_names_the_request_in_every_format(service: Shell, tmp_path: Pat
     assert done.returncode == 0, done.stderr
     first, *_, last, end = done.stderr.split("\n")
     assert (first, end) == ("svcctl: range 2024-01-31 00:00:00 to 2024-02-01 00:00:00 (UTC)", "")
-    told = re.fullmatch(r"svcctl: cid (\w{12}), (4|-) rows, [\d.]+ \w+, [\d.]+s", last)
-    assert told is not None, last
-    assert f"svcctl: < x-svc-cid: {told[1]}\n" in done.stderr
-    assert told[2] == ("-" if name == "xls" else "4")
+    summary = re.fullmatch(r"svcctl: cid (\w{12}), (4|-) rows, [\d.]+ \w+, [\d.]+s", last)
+    assert summary is not None, last
+    assert f"svcctl: < x-svc-cid: {summary[1]}\n" in done.stderr
+    assert summary[2] == ("-" if name == "xls" else "4")
 
 
 def test_verbose_counts_one_row(service: Shell) -> None:
-    told = service("query", "from sample", *DAY, "--limit", "1", "-f", "csv", "-v").stderr.splitlines()[-2]
-    assert re.fullmatch(r"svcctl: cid \w{12}, 1 row, \d+ bytes, [\d.]+s", told), told
+    summary = service("query", "from sample", *DAY, "--limit", "1", "-f", "csv", "-v").stderr.splitlines()[-2]
+    assert re.fullmatch(r"svcctl: cid \w{12}, 1 row, \d+ bytes, [\d.]+s", summary), summary
 
 
 def test_periods_that_do_not_begin_with_the_days_of_the_zone_are_noted_in_pipes_too(service: Shell) -> None:
@@ -130,7 +130,7 @@ def test_periods_that_do_not_begin_with_the_days_of_the_zone_are_noted_in_pipes_
     assert service("-q", *query).stderr == ""
 
 
-def test_a_person_whose_range_has_no_rows_is_told_when_the_events_of_the_table_are(service: Shell) -> None:
+def test_a_terminal_without_rows_shows_the_dates_of_the_tables_events(service: Shell) -> None:
     seen = on_terminal(service, "query", "from sample select n", "--from", "2024-01-01", "--to", "1d", NO_COLOR="1")
     assert (seen.code, seen.screen.splitlines()[-1]) == (
         0,

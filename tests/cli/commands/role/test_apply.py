@@ -58,7 +58,7 @@ def test_apply_asks_once_about_everything_and_a_dry_run_changes_nothing(reseller
     assert reseller("role", "list", "acme", "-f", "csv").stdout.splitlines()[2].startswith("Readers,*,")
 
 
-def test_a_dry_run_shows_what_a_role_with_only_a_name_grants(reseller: Reseller, acme: None, file: Path) -> None:
+def test_a_dry_run_shows_the_grants_of_a_role_with_only_a_name(reseller: Reseller, acme: None, file: Path) -> None:
     file.write_text("name: Everything\n")
     assert reseller("role", "apply", "acme", "-F", str(file), "--dry-run").stdout == (
         "new role 'Everything' in acme\n+ policies: all\n+ applications: all\n+ resourceIds: all\n"
@@ -133,7 +133,7 @@ def test_apply_updates_without_comparing_where_roles_cannot_be_read(
     )
     update = ("PUT", "/domain/acme/roles/Readers", {"policies": ["Search"]})
     create = ("POST", "/domain/acme/roles", {"name": "Readers", "policies": ["Search"]})
-    assert [one for one in done.sent if one[0] != "GET"] == ([update] if exists else [update, create])
+    assert [request for request in done.sent if request[0] != "GET"] == ([update] if exists else [update, create])
 
 
 @pytest.mark.parametrize("command", ["apply", "update"])

@@ -57,20 +57,20 @@ def test_a_create_sends_the_interfaces_fields_and_nothing_more_for_every_combina
 
 
 @pytest.mark.parametrize("which", [*OPTIONS])
-def test_an_update_sends_what_is_given_and_no_name(reseller: Reseller, which: str) -> None:
+def test_an_update_sends_the_given_fields_and_no_name(reseller: Reseller, which: str) -> None:
     for words, body in OPTIONS[which][1:]:
         done = reseller("role", "update", "acme", "R/1", *words, "--yes", answer=accepting)
         assert (done.code, done.sent) == (0, [("PUT", "/domain/acme/roles/R%2F1", body)])
 
 
-def test_labels_that_are_lost_are_told_when_they_are_given(reseller: Reseller) -> None:
-    given = ("--policies", "Search", "--resource-ids", "tables=1", "--resource-ids", "lookups=2")
+def test_a_note_names_the_labels_that_the_service_drops(reseller: Reseller) -> None:
+    options = ("--policies", "Search", "--resource-ids", "tables=1", "--resource-ids", "lookups=2")
     for words in (("create", "acme", "--name", "R"), ("update", "acme", "R")):
-        told = reseller("role", *words, *given, answer=accepting).stderr
-        assert [label in told for label in ("'tables'", "'lookups'", "labels")] == [True] * 3
-    for none in ("ids=1", "*"):
-        told = reseller("role", "update", "acme", "R", "--resource-ids", none, "--yes", answer=accepting).stderr
-        assert "labels" not in told
+        note = reseller("role", *words, *options, answer=accepting).stderr
+        assert [label in note for label in ("'tables'", "'lookups'", "labels")] == [True] * 3
+    for unlabelled in ("ids=1", "*"):
+        note = reseller("role", "update", "acme", "R", "--resource-ids", unlabelled, "--yes", answer=accepting).stderr
+        assert "labels" not in note
 
 
 def test_an_update_may_rename_and_remove_the_default(reseller: Reseller) -> None:
@@ -111,7 +111,7 @@ def test_an_update_may_rename_and_remove_the_default(reseller: Reseller) -> None
         ),
     ],
 )
-def test_what_cannot_be_sent_is_not(reseller: Reseller, arguments: tuple[str, ...], message: str) -> None:
+def test_an_invalid_role_is_not_sent(reseller: Reseller, arguments: tuple[str, ...], message: str) -> None:
     done = reseller("role", *arguments, "--yes")
     assert (done.code, done.sent, done.stderr) == (2, [], f"svcctl: error: {message}\n")
 
@@ -151,14 +151,14 @@ def test_a_role_that_grants_everything_is_asked_about(
         (("update", "acme", "a", "--policies", "*"), "'a'"),
     ],
 )
-def test_nobody_is_asked_about_a_role_of_what_does_not_exist(
+def test_there_is_no_question_about_a_missing_domain_or_role(
     reseller: Reseller, arguments: tuple[str, ...], missing: str
 ) -> None:
     done = reseller("role", *arguments, answers=["y"])
     assert (done.code, done.questions, missing in done.stderr) == (4, [], True)
 
 
-def test_a_role_that_grants_what_it_says_is_not_asked_about(reseller: Reseller) -> None:
+def test_there_is_no_question_about_a_role_with_named_grants(reseller: Reseller) -> None:
     words = ("--name", "a", "--policies", "Search", "--resource-ids", "t=1")
     assert reseller("role", "create", "acme", *words, answer=accepting).code == 0
     assert reseller("role", "update", "acme", "a", "--description", "d", answer=accepting).code == 0

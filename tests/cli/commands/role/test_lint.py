@@ -20,7 +20,7 @@ def test_lint_goes_on_past_a_file_that_it_cannot_read_and_says_which_files_are_c
     torn.write_text("name: [\n")
     absent = tmp_path / "absent.yaml"
     done = reseller("role", "lint", *map(str, (twice, file, empty, torn, absent)), "-f", "ndjson")
-    assert [(one["file"], one["line"], one["message"]) for one in map(json.loads, done.stdout.splitlines())] == [
+    assert [(row["file"], row["line"], row["message"]) for row in map(json.loads, done.stdout.splitlines())] == [
         (str(twice), 3, f"role 'A' appears twice, first in {twice}, line 1"),
         (str(empty), None, "it holds no role"),
         (str(torn), 2, "not YAML: expected the node content, but found '<stream end>' (column 1)"),
@@ -37,7 +37,7 @@ def test_lint_goes_on_past_a_file_that_it_cannot_read_and_says_which_files_are_c
     assert (clean.code, clean.stdout, clean.stderr) == (0, f"{file}: 2 roles, no findings\n", "")
 
 
-def test_lint_says_where_what_is_wrong_and_exits_2_for_errors(reseller: Reseller, file: Path) -> None:
+def test_lint_prints_the_place_of_each_finding_and_exits_2_for_errors(reseller: Reseller, file: Path) -> None:
     sound = reseller("role", "lint", str(file), "-f", "csv")
     assert (sound.code, sound.stdout, sound.stderr, sound.sent) == (0, "file,line,role,level,rule,message\n", "", [])
     file.write_text("name: Everything\n---\nname: Odd\npolicies: '*'\napplications: []\nresourceIds: {t: [x]}\n")

@@ -73,7 +73,7 @@ WORDS: list[tuple[tuple[str, ...], str]] = [
 
 @pytest.mark.usefixtures("acme")
 @pytest.mark.parametrize(("arguments", "said"), WORDS)
-def test_what_a_command_of_roles_says(
+def test_a_command_prints_its_whole_message(
     reseller: Reseller, machine: Machine, tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     files = {

@@ -198,7 +198,7 @@ def imports() -> dict[Path, set[str]]:
 
 
 def own_tests(path: Path) -> set[Path]:
-    """The files of tests that have the name of a module, and those in its folder that import it."""
+    """The files of tests that have the name of a module or are in a folder of its name, and importers in its folder."""
     folder, stem = Path("tests", *path.parts[1:-1]), path.stem
     if stem == "__init__":
         folder, stem = folder.parent, folder.name
@@ -207,6 +207,7 @@ def own_tests(path: Path) -> set[Path]:
         test
         for test, modules in imports().items()
         if (test.parent in (folder, folder.parent) and name.fullmatch(test.name))
+        or test.parent == folder / stem
         or (test.parent == folder and module_name(path) in modules)
     }
 

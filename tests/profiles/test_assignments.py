@@ -71,7 +71,9 @@ def test_yaml_and_json_have_the_texts_that_are_written(text: str) -> None:
         ("retries: 3\ntoken: *hunter2\n", "f.yaml, line 2: not YAML: found an alias without its anchor (column 8)"),
         ("token: 'hunter2\n", "f.yaml, line 2: not YAML: found unexpected end of stream (column 1)"),
         ("retries: 3\n1: hunter2\n? [hunter2]\n", "f.yaml, line 3: a key must be text"),
+        ("{", "f.yaml, line 1: not YAML: expected the node content, but found '<stream end>' (column 2)"),
         ("hunter2", "f.yaml has no fields of a profile"),
+        ("- hunter2\n- b\n", "f.yaml has no fields of a profile"),
     ],
 )
 def test_yaml_that_cannot_be_used_is_refused_with_its_line_and_without_a_value(text: str, message: str) -> None:

@@ -17,7 +17,7 @@ FOLDERS = sorted({name.partition("/")[0] for name in FILES})
 
 MOST_LINES = 900
 """Lines of a file."""
-WHOLE_MESSAGES = 200
+WHOLE_MESSAGES = 198
 """Texts of messages that are asserted as a whole outside tables. Lower it with each that goes."""
 
 ABSENT = "Python's own way to have a package that is not there; an environment without each would be made for minutes"

@@ -37,21 +37,9 @@ def test_the_environment_becomes_a_profile(shell: Shell) -> None:
     }
 
 
-def test_an_environment_without_fields_is_a_mistake(shell: Shell) -> None:
-    done = shell("profile", "set", "prod", "--from-env")
-    assert (done.returncode, "SVCCTL_BASE_URL" in done.stderr) == (2, True)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "base_url: https://events.example.com\ntoken: t\nheaders: {apikey: x-key}\n",
-        '{"base_url": "https://events.example.com", "token": "t", "headers": {"apikey": "x-key"}}',
-        "# of the service\nexport SVCCTL_BASE_URL='https://events.example.com'\ntoken=t\n\nheaders.apikey=x-key\n",
-    ],
-)
 @pytest.mark.parametrize("source", ["file", "-"])
-def test_a_file_becomes_a_profile(text: str, source: str, shell: Shell) -> None:
+def test_a_file_becomes_a_profile(source: str, shell: Shell) -> None:
+    text = "base_url: https://events.example.com\ntoken: t\nheaders: {apikey: x-key}\n"
     (shell.home / "file").write_text(text)
     done = shell("profile", "set", "prod", "--from-file", source, stdin=text)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -66,13 +54,6 @@ def test_a_file_becomes_a_profile(text: str, source: str, shell: Shell) -> None:
     ("text", "error"),
     [
         ("", "f has no fields of a profile\nhint: write YAML, JSON or NAME=VALUE lines"),
-        ("- a\n- b\n", "f has no fields of a profile\nhint: write YAML, JSON or NAME=VALUE lines"),
-        ("{", "f, line 1: not YAML: expected the node content, but found '<stream end>' (column 2)"),
-        (
-            "SVCCTL_API_KEY = abc\n",
-            "f, line 1: SVCCTL_API_KEY: there are blanks around the =\n"
-            "hint: write NAME=VALUE without blanks, or NAME='VALUE'",
-        ),
         (
             "base_url: ftp://x\n",
             "base_url 'ftp://x' cannot be used: it must begin with https:// or http://",
@@ -91,21 +72,6 @@ def test_a_file_that_is_no_profile_changes_nothing(text: str, error: str, shell:
     assert not (shell.home / ".config").exists()
 
 
-def test_values_of_a_file_are_the_texts_that_are_written(shell: Shell) -> None:
-    (shell.home / "f.yaml").write_text("base_url: https://h.example\napi_key: 0123456701234567\ntime_zone: +2\n")
-    (shell.home / "f.env").write_text("SVCCTL_API_KEY=abc # key of ann\nSVCCTL_API_SECRET='s # t'\n")
-    assert shell("profile", "set", "no", "--from-file", "f.yaml").returncode == 0
-    rows = shell("-p", "no", "profile", "show", "-f", "csv").stdout.splitlines()
-    assert {"api_key,0123456701234567,profile no", "time_zone,+2,profile no"} <= set(rows)
-    assert shell("profile", "set", "no", "--from-file", "f.env").returncode == 0
-    assert stored(shell, "no") == {
-        "base_url": "https://h.example",
-        "api_key": "abc",
-        "time_zone": "+2",
-        "api_secret": "s # t",
-    }
-
-
 def test_a_path_is_that_from_where_it_was_typed(shell: Shell) -> None:
     (shell.home / "sec").write_text("hush\n")
     done = shell("profile", "set", "prod", "base_url=https://a.example", "api_secret_file=sec", "ca_bundle=no/ca.pem")
@@ -117,11 +83,6 @@ def test_a_path_is_that_from_where_it_was_typed(shell: Shell) -> None:
         "api_secret_file": f"{shell.home}/sec",
         "token_file": "~/none",
     }
-
-
-def test_without_a_terminal_missing_fields_are_an_error(shell: Shell) -> None:
-    done = shell("profile", "set", "prod")
-    assert (done.returncode, "FIELD=VALUE" in done.stderr) == (2, True)
 
 
 def test_plain_http_to_another_machine_is_refused_at_once(shell: Shell) -> None:
@@ -172,17 +133,6 @@ def test_a_person_is_asked_for_missing_fields_and_secrets_are_not_shown(shell: S
     }
 
 
-def test_only_missing_fields_are_asked_for(shell: Shell, terminal: Terminal) -> None:
-    terminal.type(f"clear; {COMMAND} profile set prod base_url=https://events.example.com auth=jwt", "Enter")
-    screen = terminal.wait_for("token (bearer token or JWT) (not shown):")
-    assert "base_url (" not in screen
-    terminal.type("t", "Enter")
-    terminal.wait_for("make it the default with")
-    terminal.type(f"clear; {COMMAND} profile set prod timeout=5; echo $((6 * 7)) done", "Enter")
-    assert "not shown" not in terminal.wait_for("42 done")
-    assert stored(shell) == {"base_url": "https://events.example.com", "auth": "jwt", "token": "t", "timeout": "5"}
-
-
 def test_a_terminal_is_as_it_was_after_a_secret_was_interrupted(shell: Shell, terminal: Terminal) -> None:
     terminal.type(f"clear; {COMMAND} profile set prod base_url=https://events.example.com api_key=k", "Enter")
     terminal.wait_for("api_secret (API secret) (not shown):")
@@ -218,10 +168,6 @@ def test_a_secret_of_standard_input_is_its_line(
     [
         (("api_secret=-",), "hunter2\nurl: x\n", "api_secret (standard input) has more than one line"),
         (("api_secret=-", "token=-"), "hunter2\nhunter3\nhunter4\n", "token (standard input) has more than one line"),
-        (("api_secret=-",), "hunter2\0\n", "api_secret (standard input) has a control character in it"),
-        (("api_secret=-",), "hunter2\udcff\n", "api_secret (standard input) is not UTF-8"),
-        (("api_secret=-",), " \n", "standard input holds no api_secret"),
-        (("token=-",), "hünter2", "token (standard input) is not printable ASCII, so it cannot be sent in a header"),
         (("--from-env",), "", "api_secret (environment SVCCTL_API_SECRET) has more than one line"),
         (("--from-file", "f.env"), "", "api_secret (f.env, line 2) has a control character in it"),
         (("--from-file", "f.yaml"), "", "token (f.yaml, line 1) has more than one line"),

@@ -19,12 +19,6 @@ def test_a_query_with_a_destination_is_launched_and_printed(jobs: Shell) -> None
     assert re.fullmatch(r"[0-9a-f-]{36},(RUNNING|COMPLETED),donothing,donothing_[a-z0-9]{8}", job)
 
 
-def test_a_secret_is_no_value_of_an_option(jobs: Shell) -> None:
-    done = jobs("query", "from t", "--from", "1h", "--dest", "s3", "--dest-param", f"aws.secretkey={SECRET}")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert [SECRET in done.stderr, "aws.secretkey=@FILE" in done.stderr] == [False, True]
-
-
 def test_a_preview_shows_parameters_and_no_secret(jobs: Shell) -> None:
     (jobs.home / "secret").write_text(f"{SECRET}\n")
     (jobs.home / "dest.json").write_text('{"type": "S3", "params": {"aws.bucket": "b", "aws.region": "r"}}')
@@ -75,26 +69,17 @@ def test_a_second_job_of_a_name_is_noted(jobs: Shell) -> None:
 
 
 def test_an_unknown_parameter_is_noted_and_sent(jobs: Shell) -> None:
-    more = ("--dest-param", "friendlynam=x", "--dest-param", "colour=red")
-    done = jobs("query", "from sample", "--from", "1h", "--dest", "donothing", *more)
-    assert done.returncode == 0
-    assert done.stderr == (
-        "svcctl: donothing has no parameter 'friendlynam' (sent anyway): did you mean 'friendlyName'?\n"
-        "svcctl: donothing has no parameter 'colour' (sent anyway)\n"
-    )
+    done = jobs("query", "from sample", "--from", "1h", "--dest", "donothing", "--dest-param", "colour=red")
+    assert (done.returncode, "'colour' (sent anyway)" in done.stderr) == (0, True)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--dest-param", "a=b"], "--dest-param needs a destination"),
-        (["--dest", "donothing", "--dest-param", "ab"], "--dest-param must be of the form K=V"),
         (["--dest", "donothing", "--output", "x"], "--output cannot be used with --dest: no rows come back"),
         (["--dest", "donothing", "--fail-on-empty"], "--fail-on-empty cannot be used with --dest: no rows come back"),
-        (["--dest", "nosuch"], "unknown destination type 'nosuch'"),
         (["--dest", "kafka"], "kafka needs topic and bootstrap.servers"),
         (["--dest-json", "absent"], "the destination cannot be read from absent: No such file or directory"),
-        (["--dest-json", "/dev/null"], "/dev/null is not a destination in JSON"),
         (["--dest", "donothing", "--to", "1"], "the range ends before it starts: from "),
     ],
 )

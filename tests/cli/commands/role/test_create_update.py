@@ -85,10 +85,6 @@ def test_an_update_may_rename_and_remove_the_default(reseller: Reseller) -> None
         (("create", "acme"), "no role given\nhint: describe it with options or with --file"),
         (("create", "acme", "--policies", "x"), "the options: the name is missing (rule 1)"),
         (
-            ("create", "acme", "--name", "a", "--policies", ""),
-            "the options: no policies, so there must be at least one application (rule 4)",
-        ),
-        (
             ("create", "acme", "--name", "a", "--resource-ids", "1,2"),
             "--resource-ids '1,2' is not of the form LABEL=1,2,3",
         ),

@@ -93,7 +93,7 @@ REFUSED = (
         (asks_for_a_certificate, "good", "good", "a", REFUSED),
     ],
 )
-def test_a_failed_handshake_is_told_in_plain_words(
+def test_a_failed_handshake_is_reported_plainly(
     pair: Path,
     change: Callable[[ssl.SSLContext, ssl.SSLContext], None],
     trusted: str | None,
@@ -121,7 +121,7 @@ NO_TLS = "check the port in base_url; plain http, which is for this machine only
         (b"\x15\x03\x01\0\x02\x02\x2a", *REFUSED),
     ],
 )
-def test_what_is_no_handshake_is_told_in_plain_words(answer: bytes, meaning: str, hint: str) -> None:
+def test_an_answer_other_than_a_handshake_is_reported_plainly(answer: bytes, meaning: str, hint: str) -> None:
     received = ssl.MemoryBIO()
     received.write(answer)
     if not answer:

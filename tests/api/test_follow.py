@@ -210,7 +210,7 @@ def test_a_service_that_closes_a_query_with_a_limit_inside_has_reached_it(serve:
         ("from t limit 9 offset 5 group every 1m", "limit and offset"),
     ],
 )
-def test_a_query_whose_limit_or_offset_would_count_anew_is_not_resumed(serve: Serve, query: str, clauses: str) -> None:
+def test_a_query_whose_limit_or_offset_would_count_again_is_not_resumed(serve: Serve, query: str, clauses: str) -> None:
     script = serve([answer((0, "a")) + b'{"d":[17'])
     with following(script, query=query) as (follow, _), pytest.raises(IncompleteResult) as caught:
         texts(follow)

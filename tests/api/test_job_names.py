@@ -69,7 +69,7 @@ def test_the_list_is_requested_once_and_not_for_whole_ids() -> None:
 
 
 @given(st.lists(st.text("ab-", min_size=1, max_size=12), unique=True, max_size=8))
-def test_what_a_list_shows_of_an_id_means_that_job(ids: list[str]) -> None:
+def test_the_beginning_of_an_id_in_a_list_means_that_job(ids: list[str]) -> None:
     jobs = [Job(one, "RUNNING") for one in ids]
     size = shortest(ids)
     assert [resolved([one[:size]], lambda: jobs) for one in ids] == [[one] for one in ids]

@@ -29,7 +29,7 @@ WORDS = {
         ({"a": [{"b": float("-inf")}]}, "a number"),
     ],
 )
-def test_what_json_does_not_have_is_not_sent(fields: dict[str, Any], kind: str) -> None:
+def test_a_value_outside_json_is_not_sent(fields: dict[str, Any], kind: str) -> None:
     with pytest.raises(UsageError) as caught:
         encoded(fields, "a role")
     assert caught.value.message == WORDS[kind]

@@ -97,7 +97,7 @@ def test_a_refusal_keeps_the_services_message_code_and_cid(
         (503, '{"msg":"busy","status":503,"cid":"c9"}', ": busy (cid c9)"),
     ],
 )
-def test_what_may_pass_by_itself_is_unavailable_in_one_short_line(status: int, body: str, message: str) -> None:
+def test_a_passing_failure_is_unavailable_in_one_short_line(status: int, body: str, message: str) -> None:
     error = error_of(status, "text/html", body.encode())
     assert type(error) is Unavailable
     assert error.message == f"the service answered HTTP {status}{message}"

@@ -109,11 +109,11 @@ CREATES: list[tuple[dict[str, Any], list[RoleFinding]]] = [
 
 
 @pytest.mark.parametrize(("fields", "findings"), CREATES)
-def test_a_role_that_is_to_be_created_is_told_this(fields: dict[str, Any], findings: list[RoleFinding]) -> None:
+def test_a_new_role_has_findings(fields: dict[str, Any], findings: list[RoleFinding]) -> None:
     assert lint({"name": "ops", **WHOLE, **fields}) == findings
 
 
-def test_a_role_without_a_name_is_told_so() -> None:
+def test_a_role_without_a_name_has_a_finding() -> None:
     assert lint(WHOLE) == [RoleFinding("error", 1, None, "the name is missing")]
 
 
@@ -122,7 +122,7 @@ def test_a_name_only_is_a_warning() -> None:
     assert lint({"name": "ops", "description": "d", "defaultApplicationName": "explorer"}) == [NAME_ONLY]
 
 
-def test_what_services_may_read_in_two_ways_is_a_warning() -> None:
+def test_a_value_that_services_read_differently_is_a_warning() -> None:
     assert lint({"name": "ops", "policies": "Search"}) == [left_out("applications", "resourceIds")]
 
 
@@ -173,5 +173,5 @@ def test_an_update_that_can_fit_no_role_is_refused(fields: dict[str, Any], rule:
         (WHOLE, False, []),
     ],
 )
-def test_what_a_role_gets_all_of_is_known(fields: dict[str, Any], update: bool, words: list[str]) -> None:
+def test_the_unlimited_grants_of_a_role_are_known(fields: dict[str, Any], update: bool, words: list[str]) -> None:
     assert grants_all(fields, update=update) == words

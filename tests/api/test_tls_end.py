@@ -275,7 +275,7 @@ def test_a_close_without_close_notify_can_be_accepted_and_is_reported_once(pem: 
     assert len([event for event in events if isinstance(event, UnprovenEnd)]) == (mode not in MARKED)
 
 
-def test_what_is_accepted_is_a_close_and_not_a_broken_connection(pem: Path, over: Over) -> None:
+def test_a_broken_connection_is_not_accepted_as_a_close(pem: Path, over: Over) -> None:
     with (
         tls_service(pem, ENDINGS["reset"], head("200 OK") + BODIES["csv"]) as script,
         client(script, pem, over, any_close=True) as service,

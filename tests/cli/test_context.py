@@ -94,7 +94,7 @@ def of_a_query(text: str | None) -> NotFound:
         ("prod", of_a_query(None), None),
     ],
 )
-def test_what_an_error_carries_decides_the_advice_which_names_the_profile(
+def test_the_data_of_an_error_decides_the_advice_with_the_profile(
     tmp_path: Path, profile: str | None, error: SvcctlError, advice: str | None
 ) -> None:
     file = tmp_path / "none.yaml"

@@ -78,7 +78,7 @@ def test_the_version_is_the_changelogs(shell: Shell) -> None:
         ("job", "", "all"),
     ],
 )
-def test_of_a_noun_only_the_verb_that_is_called_is_made(noun: str, verb: str, made: list[str] | str) -> None:
+def test_only_the_called_verb_of_a_noun_is_built(noun: str, verb: str, made: list[str] | str) -> None:
     root = tree()
     root.load(noun, verb=verb)
     names = list(root.commands[noun].commands)

@@ -227,7 +227,7 @@ def test_a_query_that_begins_like_an_option_is_answered_with_how_one_begins(text
     )
 
 
-def test_what_follows_a_command_is_quoted_in_the_answer() -> None:
+def test_the_arguments_of_a_command_are_quoted_in_the_answer() -> None:
     assert answered("role", "delete", "acme", "Night shift") == (
         "no such command 'delete'\nhint: use: svcctl role rm acme 'Night shift'"
     )

@@ -101,7 +101,7 @@ def test_the_name_of_a_command_is_one_word() -> None:
     assert [name for commands in GROUPS.values() for name in commands if len(name.split()) != 1] == []
 
 
-def test_what_is_answered_exists() -> None:
+def test_each_suggested_spelling_exists() -> None:
     assert [text for text in spellings.COMMANDS.values() if not is_command(text.split("'")[0].split())] == []
     verbs = {verb for known in GROUPS.values() for verb in known}
     assert {verb for found in spellings.MEANT.values() for verb in found} <= verbs

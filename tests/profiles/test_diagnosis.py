@@ -187,7 +187,7 @@ def test_a_file_open_to_others_is_the_first_thing_that_is_wrong(shell: Shell) ->
     assert stderr.endswith(f"hint: close it with: chmod 600 {path}\n")
 
 
-def test_what_a_profile_lacks_is_named(shell: Shell) -> None:
+def test_a_missing_setting_of_a_profile_is_named(shell: Shell) -> None:
     shell("profile", "set", "prod", "base_url=https://events.example.com", "api_key=key")
     code, steps, stderr = check(shell, "prod")
     assert (code, steps["settings"]) == (2, ("failed", "profile prod has no api_secret"))

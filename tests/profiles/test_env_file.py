@@ -90,7 +90,7 @@ FOLLOWS = "a text follows the value"
         *((f"token=hunter{mark}2", f"{mark} means something else to a shell") for mark in ";&|<>()"),
     ],
 )
-def test_what_a_shell_reads_differently_is_refused_with_its_line(line: str, problem: str) -> None:
+def test_a_line_that_a_shell_reads_differently_is_refused(line: str, problem: str) -> None:
     with pytest.raises(UsageError) as caught:
         in_text(f"# first\nretries=3\n{line}\n", "f.env")
     assert caught.value.message == f"f.env, line 3: token: {problem}"

@@ -111,7 +111,7 @@ def test_a_missing_setting_says_how_to_give_it(store: ProfileStore) -> None:
     )
 
 
-def test_a_variable_that_is_almost_one_of_svcctls_is_told() -> None:
+def test_a_mistyped_variable_is_noted() -> None:
     given = {"SVCCTL_RETIRES": "3", "SVCCTL_RETRIES": "3", "SVCCTL_DATA": "/data", "RETRIEZ": "1"}
     assert list(misspelled_variables(given)) == [
         "svcctl has no variable SVCCTL_RETIRES; did you mean SVCCTL_RETRIES?",

@@ -91,7 +91,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("content", "secret"), GOOD.items())
-def test_what_surrounds_a_secret_is_removed(content: bytes, secret: str) -> None:
+def test_white_space_around_a_secret_is_removed(content: bytes, secret: str) -> None:
     assert (secret_text(content, "it"), secret_text(content.decode(), "it")) == (secret, secret)
 
 
@@ -211,7 +211,7 @@ def test_a_command_that_does_not_end_is_named_with_the_limit() -> None:
     )
 
 
-def test_a_secret_command_that_is_not_there_is_told_in_one_line(
+def test_a_missing_secret_command_is_reported_in_one_line(
     store: ProfileStore, capfd: pytest.CaptureFixture[str]
 ) -> None:
     store.set("p", {"base_url": "https://a.example", "token_command": "no-such-store show svcctl"})

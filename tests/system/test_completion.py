@@ -265,7 +265,7 @@ def test_functions_and_keywords_are_completed_where_a_query_names_columns(prompt
 
 
 @pytest.mark.parametrize("prompt_with_service", ["bash", "zsh"], indirect=True)  # fish cuts the words before off
-def test_what_can_follow_in_a_query_is_listed_without_the_query(prompt_with_service: Prompt) -> None:
+def test_the_next_words_of_a_query_are_listed_without_the_query(prompt_with_service: Prompt) -> None:
     prompt_with_service.know("tables")
     prompt_with_service.terminal.type("svcctl query 'from firewall.all  where st", "Tab", "Tab")
     screen = prompt_with_service.terminal.wait_for("startswith", "stddev")

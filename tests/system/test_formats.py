@@ -261,7 +261,7 @@ DATES = {
 
 @pytest.mark.parametrize("mode", ["csv", "tsv", "xml", "xls"])
 @pytest.mark.parametrize(("date_format", "zone"), DATES)
-def test_dates_are_told_in_the_format_and_the_zone_that_were_asked_for(
+def test_dates_are_written_in_the_requested_format_and_zone(
     client: Client, mode: str, date_format: str | None, zone: str | None
 ) -> None:
     query = "from kinds select eventdate limit 1"
@@ -287,7 +287,7 @@ def as_shown(data: bytes) -> str:
 
 
 @pytest.mark.parametrize("mode", [name for name in MODES if name not in ("csv", "tsv", "xml", "xls")])
-def test_json_formats_tell_milliseconds_whatever_is_asked(client: Client, mode: str) -> None:
+def test_json_formats_have_milliseconds_in_every_request(client: Client, mode: str) -> None:
     query = "from kinds select eventdate limit 1"
     data = raw(client, query, mode, date_format="iso", time_zone="GMT+2")
     assert OTHER_READERS[mode](data, ["eventdate"]) == [(DAY + 7,)]

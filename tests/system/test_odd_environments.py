@@ -177,7 +177,7 @@ def test_many_commands_in_many_environments_end_in_words(tmp_path: Path) -> None
         ),
     ],
 )
-def test_what_is_odd_is_said_in_one_line(
+def test_an_odd_environment_is_reported_in_one_line(
     environment: str, arguments: tuple[str | bytes, ...], code: int, lines: list[str], tmp_path: Path
 ) -> None:
     ended = run(odd(environment), arguments, tmp_path)

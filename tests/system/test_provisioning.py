@@ -123,7 +123,7 @@ def test_the_line_that_is_shown_with_a_key_makes_a_profile_that_works(service: A
     assert service("-p", "mine", "query", "from auth.all limit 1", "--from", "1d").returncode == 0
 
 
-def test_keys_made_beside_the_running_service_work_until_their_domain_is_disabled(service: Any) -> None:
+def test_keys_made_while_the_service_runs_work_until_their_domain_is_disabled(service: Any) -> None:
     service("domain", "create", "keyed", "--plan", "trial", **RESELLER)
     service("service", "accounts", "user", "ann@acme.example", "keyed@demo", "--role", "OWNER")
     made = service("service", "accounts", "key", "--domain", "keyed@demo", "--admin", "-f", "csv")

@@ -100,7 +100,7 @@ def outline(screen: list[str]) -> list[tuple[str, str]]:
     return [(line, masked(below).strip()) for line, below in pairwise(screen) if line.startswith("$ ")]
 
 
-def test_the_picture_stands_behind_the_first_sentence_and_needs_nothing_else() -> None:
+def test_the_picture_follows_the_first_sentence_and_needs_no_other_file() -> None:
     title, sentence, image = README.read_text(encoding="utf-8").split("\n\n")[:3]
     assert (title, sentence.count(".")) == ("# svcctl", 1)
     assert re.fullmatch(r"!\[A terminal: .+\]\(\.assets/terminal\.svg\)", image)

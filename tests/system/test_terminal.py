@@ -50,7 +50,7 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
-def test_work_that_takes_long_turns_and_tells_and_leaves_nothing_behind() -> None:
+def test_long_work_shows_its_progress_and_erases_it() -> None:
     stream = Tty()
     told = count(1)
     with Diagnostics(stream).working(lambda: Work(f"[b]{next(told)}[/b] rows \x1b[2J")):

@@ -76,7 +76,7 @@ def test_labels_that_do_not_fit_are_cut_and_counted() -> None:
     assert chart.notes == [WORDS["cut labels"]]
 
 
-def test_what_is_below_zero_goes_to_the_left_of_it() -> None:
+def test_bars_below_zero_go_to_the_left() -> None:
     rows = [("a", -50), ("b", 100), ("c", -1), ("d", 1)]
     assert draw(USERS, rows, Style(width=30)).lines == [
         "n by user",
@@ -129,7 +129,7 @@ def test_a_key_of_the_query_is_not_measured_even_if_the_rows_do_not_need_it() ->
     assert (only.lines[0], only.notes) == ("hour by user", [])
 
 
-def test_a_number_that_is_not_drawn_is_told_with_what_draws_it() -> None:
+def test_a_number_that_is_not_drawn_is_noted_with_its_option() -> None:
     columns = [TIMES[0], *(TableColumn(name, "float8") for name in ("p95", "med", "most"))]
     rows = [(START, 9.0, 5.0, 10.0), (START + TEN, 8.0, 4.0, 10.0)]
     note = "not drawn: med, most (--columns eventdate,med draws med)"
@@ -295,7 +295,7 @@ def test_one_bucket_is_a_sign() -> None:
     ]
 
 
-def test_of_many_series_the_largest_are_drawn_and_the_rest_counted() -> None:
+def test_the_largest_of_many_series_are_drawn_and_the_rest_counted() -> None:
     rows = [(START + bucket * TEN, f"s{index}", index) for bucket in range(3) for index in range(11)]
     chart = draw(TIMES, rows, Style(width=60, color=True, glyphs=True))
     assert bare(chart.lines)[1] == "● s10  ■ s3  ▲ s4  ◆ s5  ▼ s6  ★ s7  ◀ s8  ▶ s9"

@@ -69,7 +69,7 @@ def test_every_ending_has_its_words_and_its_code(error: BaseException, code: int
         (None, ["note"], "hint: advice; note\n"),
     ],
 )
-def test_an_error_without_a_hint_gets_advice_and_notes_stand_behind_both(
+def test_an_error_without_a_hint_gets_advice_and_notes_follow_both(
     hint: str | None, notes: list[str], said: str
 ) -> None:
     diagnostics = Diagnostics(io.StringIO())
@@ -127,7 +127,7 @@ def test_a_place_far_to_the_right_is_shown_in_part() -> None:
     assert lines[2] == " " * 62 + "^"
 
 
-def test_what_a_service_says_is_made_visible_on_one_line() -> None:
+def test_the_message_of_a_service_is_made_visible_on_one_line() -> None:
     assert report(errors.ServiceError("a\nb\x1b[2J"))[1] == "svcctl: error: a\\nb\\x1b[2J\n"
 
 

@@ -5,7 +5,7 @@ from support.hidden import HIDDEN
 from svcctl.terminal.escapes import Styled, joined, shown, styled, visible
 
 
-def test_what_strangers_wrote_is_shown_and_not_obeyed() -> None:
+def test_text_of_strangers_is_shown_and_not_obeyed() -> None:
     assert visible("a\x1b[2Jb\nc\u202ed\u2028e\x85") == "a\\x1b[2Jb\\nc\\u202ed\\u2028e\\x85"
     assert visible("naïve 漢字 😀 [red]") == "naïve 漢字 😀 [red]"
 

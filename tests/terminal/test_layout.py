@@ -205,7 +205,7 @@ def test_without_a_sample_widths_come_from_the_types_and_the_first_row() -> None
     ]
 
 
-def test_what_was_cut_is_told_when_a_followed_query_is_interrupted() -> None:
+def test_cut_values_are_noted_when_a_followed_query_is_interrupted() -> None:
     def rows() -> Iterator[tuple[str, int]]:
         yield "a text that is much longer than its column", 5
         raise KeyboardInterrupt

@@ -114,7 +114,7 @@ def test_a_link_to_a_folder_that_is_missing_names_it(tmp_path: Path) -> None:
         ("$HOME/a.csv", "has $HOME in it, which the shell does not replace within single quotes", '"$HOME/a.csv"'),
     ],
 )
-def test_a_name_that_quotes_kept_from_the_shell_is_told(name: str, message: str, hint: str) -> None:
+def test_a_name_that_quotes_kept_from_the_shell_is_noted(name: str, message: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught, open_file(Path(name), force=False):
         pass
     assert (caught.value.message, caught.value.hint) == (f"{name} {message}", f"write {hint}")
@@ -245,7 +245,7 @@ def test_a_full_disk_makes_the_result_incomplete() -> None:
         ("s3://b/a.csv", "a query writes local files, not s3://b/a.csv", "'svcctl export' writes there"),
     ],
 )
-def test_what_is_no_local_file_is_refused(name: str, message: str, hint: str) -> None:
+def test_a_name_of_no_local_file_is_refused(name: str, message: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught, open_file(Path(name), force=False):
         pass
     assert (caught.value.message, caught.value.hint) == (message, hint)

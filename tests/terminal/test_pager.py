@@ -53,7 +53,7 @@ def is_paged(*blocks: str) -> bool:
     return not terminal.getvalue()
 
 
-def test_what_fits_the_screen_is_counted_in_rows_as_the_terminal_shows_them() -> None:
+def test_the_lines_that_fit_the_screen_are_counted_as_the_terminal_breaks_them() -> None:
     width = shutil.get_terminal_size().columns
     whole = "é" * width + "\n"
     assert not is_paged("", "", *[whole] * (SCREEN - 1))

@@ -51,7 +51,7 @@ def test_whether_a_connection_lasts(status: str, line: str, lasting: bool) -> No
         (head("a: x\rb: y"), "its answer has the header line 'a: x\\rb: y'"),
     ],
 )
-def test_what_is_no_head_is_refused(data: bytes, message: str) -> None:
+def test_an_invalid_head_is_refused(data: bytes, message: str) -> None:
     with pytest.raises(RemoteProtocolError) as caught:
         read_head(data)
     assert str(caught.value) == message

@@ -358,7 +358,7 @@ def test_no_peer_is_a_connect_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("code", "attempts"), [(socket.EAI_NONAME, 1), (socket.EAI_AGAIN, 3)])
-def test_a_name_that_does_not_exist_is_told_from_one_that_cannot_be_looked_up(
+def test_an_unknown_host_name_differs_from_a_failed_look_up(
     code: int, attempts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def resolve(*given: object, **options: object) -> None:

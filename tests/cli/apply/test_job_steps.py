@@ -186,7 +186,7 @@ def test_a_query_that_would_be_refused_is_reported_before_anything_is_changed(wo
         assert noun.check(steps[0]) is not None
 
 
-def test_a_query_without_its_keyword_is_told_as_the_query_command_tells_it(tmp_path: Path) -> None:
+def test_a_query_without_its_keyword_has_the_message_of_the_query_command(tmp_path: Path) -> None:
     with opened(tmp_path) as world, pytest.raises(UsageError) as caught:
         planned(world, described("a") | {"query": "from t\nwher n = 1"})
     assert caught.value.message.endswith("query: line 2, column 1: unexpected 'wher' (did you mean 'where'?)")

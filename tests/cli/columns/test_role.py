@@ -16,7 +16,7 @@ from svcctl.cli.columns.role import ROLE, ROLES
         (True, ["a", "all", "x", "1, 2", None, None]),
     ],
 )
-def test_what_a_role_grants_is_said_in_words_to_people(shown: bool, row: list[Any]) -> None:
+def test_the_grants_of_a_role_are_words_in_a_table(shown: bool, row: list[Any]) -> None:
     role = Role("a", policies=("*",), applications=("x",), resource_ids={"ids": (2, 1)}, max_vault=3)
     assert laid_out(ROLES, [role], shown=shown)[1] == [row]
     columns, data = laid_out(ROLE, [role], shown=shown)

@@ -45,7 +45,7 @@ def commands(script: str) -> list[list[str]]:
     return [shlex.split(line)[1:] for line in script.split("\n")]
 
 
-def test_a_pull_request_is_told_what_differs(run: Scripts) -> None:
+def test_a_pull_request_shows_the_differences(run: Scripts) -> None:
     check = run(CHECK)
     assert (check.returncode, check.stdout.count("new ")) == (0, 3), check.stderr
 
@@ -55,7 +55,7 @@ def test_the_main_branch_is_applied(run: Scripts) -> None:
     assert (applied.returncode, applied.stderr.count("svcctl: created ")) == (0, 4), applied.stderr
 
 
-def test_what_is_changed_by_hand_is_noticed_at_night(run: Scripts) -> None:
+def test_a_change_by_hand_is_noticed_at_night(run: Scripts) -> None:
     for arguments in [*commands(APPLY), ["job", "stop", "failed-logins"]]:
         assert run.service(*arguments).returncode == 0
     nightly = run(NIGHTLY)

@@ -82,7 +82,7 @@ def test_a_secret_in_json_follows_the_rule_for_secrets(tmp_path: Path, params: s
         {"type": "kafka", "topic": "t", "maxBytesPerCommit": 1000, "bootstrap.servers": "b"},
     ],
 )
-def test_a_file_has_the_parameters_beside_the_type_or_below_params(given: dict[str, object], tmp_path: Path) -> None:
+def test_a_file_has_the_parameters_next_to_the_type_or_below_params(given: dict[str, object], tmp_path: Path) -> None:
     file = tmp_path / "destination.json"
     file.write_text(json.dumps(given), encoding="utf-8")
     rest = {"maxBytesPerCommit": 1000, "bootstrap.servers": "b"}

@@ -98,7 +98,7 @@ def test_an_error_in_a_file_of_jobs_names_line_and_key(tmp_path: Path, before: s
     assert caught.value.message.startswith(f"{file}, {message}")
 
 
-def test_what_is_unknown_of_a_destination_is_a_warning_with_its_line(tmp_path: Path) -> None:
+def test_an_unknown_parameter_of_a_destination_is_a_warning_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "jobs.yaml"
     file.write_text(WHOLE.replace("topic: fails", "topic: fails\n    topik: x\n    colour: red"))
     assert read(file).warnings == [

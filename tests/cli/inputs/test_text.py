@@ -32,7 +32,7 @@ def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     assert text.read_bytes("-", "the body") == b"\xff"
 
 
-def test_what_cannot_be_read_is_named_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_input_is_named_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError) as caught:
         text.read(tmp_path / "none", "the query")
     assert caught.value.message == WORDS["a file that is not there"].format(tmp_path=tmp_path)
@@ -94,7 +94,7 @@ def test_standard_input_becomes_a_file_for_as_long_as_it_is_needed(
     assert caught.value.message == f"no file {tmp_path}/none.csv"
 
 
-def test_who_types_at_a_terminal_is_told_what_is_read(
+def test_a_terminal_shows_which_text_is_read(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     type_in(monkeypatch, b"from a\n", terminal=True)

@@ -87,7 +87,7 @@ def test_files_that_are_lost_are_no_export_that_equals_the_service(table: Table)
     assert table.reconcile("--from", "2024-01-31T03:00:00Z") == (0, "svcctl: 3 windows compared, 0 replaced\n")
 
 
-def test_fewer_rows_are_told_apart_and_stay_unless_that_is_allowed(table: Table) -> None:
+def test_fewer_rows_are_reported_and_not_stored_unless_allowed(table: Table) -> None:
     table.arrive(*range(6), 2)
     table.export()
     assert table.service("service", "drop", table.name, "--yes").returncode == 0

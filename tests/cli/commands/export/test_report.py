@@ -136,7 +136,7 @@ WORDS: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("case", WORDS)
-def test_what_an_export_says(exported: Shell, tmp_path: Path, case: str) -> None:
+def test_an_export_prints_its_whole_message(exported: Shell, tmp_path: Path, case: str) -> None:
     arguments, said = WORDS[case]
     shutil.copytree(exported.home, tmp_path, symlinks=True, dirs_exist_ok=True)
     shell = Shell(tmp_path, exported.variables)
@@ -171,7 +171,9 @@ FAILED = {
 
 
 @pytest.mark.parametrize("on_error", FAILED)
-def test_what_an_export_with_missing_windows_says(proxied: tuple[Shell, FaultyProxy], on_error: str) -> None:
+def test_an_export_with_missing_windows_prints_its_whole_message(
+    proxied: tuple[Shell, FaultyProxy], on_error: str
+) -> None:
     shell, proxy = proxied
     hours, said = FAILED[on_error]
     proxy.choose = broken(*hours)

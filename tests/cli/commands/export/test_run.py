@@ -64,7 +64,7 @@ def test_a_pattern_makes_a_file_a_window(home: Shell) -> None:
     assert text == home("query", QUERY, "--from", "2024-01-31T03:00:00Z", "--to", "3h", "-f", "csv").stdout
 
 
-def test_a_start_without_its_unit_is_told(home: Shell) -> None:
+def test_a_start_without_its_unit_is_noted(home: Shell) -> None:
     done = home("export", QUERY, "--from", "30", "--to", "1h", "--dry-run", "-o", "x.csv")
     told = "svcctl: --from 30 is 1970-01-01 00:00:30 UTC; write 30m for minutes\n"
     assert (done.returncode, done.stderr) == (0, told)
@@ -284,7 +284,7 @@ def test_groups_of_a_day_on_which_the_clocks_change_keep_the_earlier_offset(
 COUNTS_IN_UTC = "svcctl: 'group every' counts in UTC: a period begins at 01:00 Europe/Berlin"
 
 
-def test_periods_of_utc_are_told_without_a_formula_that_could_not_be_exported(home: Shell) -> None:
+def test_the_note_about_periods_of_utc_has_no_formula_that_cannot_be_exported(home: Shell) -> None:
     query = f"{QUERY} group every 1d select count() as n"
     done = home("export", query, *BERLIN, "-o", "days.csv")
     assert done.stderr.splitlines()[0] == COUNTS_IN_UTC
@@ -350,7 +350,7 @@ def test_comments_and_white_space_do_not_make_another_query(moved: Moved) -> Non
     assert (shown[2], shown[-1]) == (f"query,{QUERY} where n >= 0", "next run from,2024-01-31T02:00:00Z")
 
 
-def test_another_service_or_path_of_an_export_is_told_with_what_to_give(moved: Moved) -> None:
+def test_another_service_or_path_of_an_export_is_refused_with_a_hint(moved: Moved) -> None:
     moved.now = START + 3 * 3600
     assert hourly(moved)[0] == 0
     target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"

@@ -46,7 +46,7 @@ def test_force_with_a_mistake_in_the_query_costs_nothing(home: Shell, query: str
     assert home("export", "verify", "all.csv").returncode == 0
 
 
-def test_a_state_whose_record_is_damaged_begins_anew_as_the_hint_says(moved: Moved) -> None:
+def test_the_hint_about_a_damaged_record_starts_the_state_over(moved: Moved) -> None:
     moved.now = START + 3 * 3600
     assert hourly(moved)[0] == 0
     (record,) = moved.shell.home.glob("out/.*.export/record.json")
@@ -218,7 +218,7 @@ def test_impossible_exports_are_refused_with_a_hint(home: Shell, arguments: tupl
 
 
 @pytest.mark.parametrize(("name", "ending"), [("all.pdf", "pdf"), ("{from:%H}.json", "json")])
-def test_a_name_that_means_another_format_is_told_as_a_query_does(home: Shell, name: str, ending: str) -> None:
+def test_an_ending_of_another_format_has_the_message_of_a_query(home: Shell, name: str, ending: str) -> None:
     done = home("export", QUERY, *HOURS, "-o", name, "-f", "csv")
     assert (done.returncode, done.stderr.splitlines()[0].endswith(f" {ending}")) == (0, True)
 

@@ -457,7 +457,7 @@ def _names(path: str) -> tuple[str, ...]:
         ("parquet", "eventdate timestamp, n int8", "eventdate timestamp, m int8"),
     ],
 )
-def test_columns_that_are_not_those_of_earlier_runs_are_told_once(
+def test_columns_that_differ_from_earlier_runs_are_noted_once(
     moved: Moved, events: Shell, tmp_path: Path, ending: str, before: str, now: str
 ) -> None:
     table = f"changing.{ending}"
@@ -614,6 +614,6 @@ def test_a_first_run_that_goes_on_or_was_killed_has_a_status(proxied: tuple[Shel
     assert shell("export", "verify", "first").returncode == 0
 
 
-def test_what_never_ran_has_no_status(home: Shell) -> None:
+def test_an_export_that_never_ran_has_no_status(home: Shell) -> None:
     done = home("export", "status", "nothing")
     assert (done.returncode, done.stdout, "'nothing'" in done.stderr) == (4, "", True)

@@ -100,7 +100,7 @@ def test_verify_says_that_one_damaged_file_is_fetched_again_as_a_whole(proxied: 
     assert proxy.asked.total() == 6
 
 
-def test_what_a_state_has_moved_past_comes_back_as_verify_says(
+def test_windows_before_the_state_come_back_by_the_command_of_verify(
     moved: Moved, proxied: tuple[Shell, FaultyProxy]
 ) -> None:
     moved.now = START + 5 * 3600
@@ -338,9 +338,7 @@ def test_the_days_of_verify_are_those_of_the_zone_of_the_export(moved: Moved) ->
 
 
 @pytest.mark.parametrize("damage", ["missing", "damaged", "older"])
-def test_a_record_that_is_not_that_of_the_state_is_refused_and_begins_anew_as_the_hint_says(
-    moved: Moved, damage: str
-) -> None:
+def test_a_record_that_does_not_match_its_state_is_refused_and_the_hint_starts_over(moved: Moved, damage: str) -> None:
     moved.now = START + 3 * 3600
     assert hourly(moved)[0] == 0
     (record,) = moved.shell.home.glob("out/.*.export/record.json")
@@ -407,7 +405,7 @@ def test_the_first_verify_from_a_date_says_nothing_of_what_was_before(moved: Mov
     assert (moved("export", "verify", "timed", "--from", "2024-01-31")[0], verified(moved)) == (0, hour(3))
 
 
-def test_a_verify_beside_a_run_verifies_without_keeping_the_date(moved: Moved) -> None:
+def test_a_verify_during_a_run_does_not_keep_the_date(moved: Moved) -> None:
     moved.now = START + 4 * 3600
     assert hourly(moved)[0] == 0
     storage, path = open_target(f"{moved.shell.home}/out/{{start:%FT%H}}.csv", {})

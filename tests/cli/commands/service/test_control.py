@@ -67,7 +67,7 @@ def test_a_service_that_does_not_listen_yet_is_not_said_to_be_down(shell: Shell)
     assert (done.returncode, done.stdout, "not running" in done.stderr) == (4, "", False)
 
 
-def test_what_it_keeps_is_private(service: Shell) -> None:
+def test_the_files_of_the_service_are_private(service: Shell) -> None:
     data = service.home / "data"
     assert data.stat().st_mode & 0o777 == 0o700
     modes = {path.name: path.stat().st_mode & 0o077 for path in data.iterdir() if not path.is_dir()}
@@ -181,7 +181,7 @@ def test_the_log_of_a_service_that_fails_at_a_defect_says_where(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_serve_listens_on_tcp_until_it_is_told_to_stop(shell: Shell) -> None:
+def test_serve_listens_on_tcp_until_it_is_stopped(shell: Shell) -> None:
     process = shell.start("service", "serve", "--listen", "127.0.0.1:0", stderr=subprocess.PIPE)
     assert process.stderr is not None
     line = next(line for line in process.stderr if b"listening" in line).decode()
@@ -381,7 +381,7 @@ SAID: list[tuple[str, str, int, str]] = [
 
 
 @pytest.mark.parametrize(("state", "command", "code", "said"), SAID)
-def test_what_is_said_of_the_state_of_the_service(
+def test_messages_about_the_state_of_the_service(
     shell: Shell, service: Shell, state: str, command: str, code: int, said: str
 ) -> None:
     files = process.ServiceFiles(shell.home / "data")

@@ -206,7 +206,7 @@ def test_a_load_says_what_was_skipped_and_what_was_changed(own: Own, what: str) 
         assert rows(own, "from t select message") == ['"boom', "\tat x", "", 'Caused by: y"', "ok"]
 
 
-def test_what_was_skipped_and_changed_is_data_for_programs(own: Own) -> None:
+def test_skipped_lines_and_changed_values_are_data_for_programs(own: Own) -> None:
     path = own.file("a.csv", "time,n\n2024-01-31,1\n2024-01-31\nsoon,2\n")
     body = {"files": [{"path": str(own.directory / path), "name": path}], "table": "t", "null": ["x"]}
     answer = json.loads(own("api", "POST", "/service/load", "-d", json.dumps(body)).stdout)["object"]
@@ -283,7 +283,7 @@ REFUSED: dict[str, tuple[list[str], int, str]] = {
 }
 
 
-def test_what_cannot_be_loaded_is_refused_in_one_line_and_leaves_everything_as_it_was(own: Own) -> None:
+def test_a_file_that_cannot_be_loaded_is_refused_in_one_line_and_changes_nothing(own: Own) -> None:
     own.live = frozenset({"auth.all"})
     files: dict[str, str | bytes] = {
         "a.csv": CSV,
@@ -367,7 +367,7 @@ SAID: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.mark.parametrize("what", SAID)
-def test_what_is_said_of_what_is_loaded_and_dropped(own: Own, what: str) -> None:
+def test_messages_about_loads_and_dropped_tables(own: Own, what: str) -> None:
     files: dict[str, str | bytes] = {
         "a.csv": CSV,
         "b.csv": "time,n\n2024-02-01T00:00Z,5\n",

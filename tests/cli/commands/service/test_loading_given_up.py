@@ -77,7 +77,7 @@ def test_a_load_whose_client_leaves_ends_and_leaves_nothing(
 @pytest.mark.parametrize(
     ("sent", "code", "said"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM")]
 )
-def test_a_load_into_a_shared_folder_ends_when_it_is_told_to(
+def test_a_load_into_a_shared_folder_ends_by_a_signal(
     loading: Shell, sent: signal.Signals, code: int, said: str
 ) -> None:
     lines = (loading.home / "large.csv").read_bytes().partition(b"\n")
@@ -92,7 +92,7 @@ def test_a_load_into_a_shared_folder_ends_when_it_is_told_to(
 
 
 @pytest.mark.slow
-def test_a_load_whose_service_is_killed_leaves_nothing_and_its_client_is_told(loading: Shell) -> None:
+def test_a_load_whose_service_is_killed_leaves_nothing_and_its_client_fails(loading: Shell) -> None:
     process = begun(loading, "lost")
     loading.kill_service()
     _, stderr = process.communicate(timeout=30)

@@ -114,7 +114,7 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
 
 
 @pytest.mark.parametrize(("arguments", "code", "said"), REFUSED)
-def test_what_cannot_be_done_with_a_saved_query_is_said(
+def test_an_impossible_change_of_a_saved_query_is_refused(
     service: Shell, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
     named = arguments[-1][:3] == "kep"

@@ -171,7 +171,7 @@ def _wait_for(told: Callable[[], str], part: str) -> None:
         (("serve", "--create"), "--create needs a shared folder of tables"),
     ],
 )
-def test_what_cannot_be_done_with_a_folder_is_refused(shell: Shell, arguments: tuple[str, ...], message: str) -> None:
+def test_an_impossible_change_of_a_folder_is_refused(shell: Shell, arguments: tuple[str, ...], message: str) -> None:
     (shell.home / "a.csv").write_text(EVENTS, encoding="utf-8")
     made(shell.home / "new")
     shell = Shell(shell.home, {**OWN_FILE, "SVCCTL_DEMO": "0"})
@@ -181,7 +181,7 @@ def test_what_cannot_be_done_with_a_folder_is_refused(shell: Shell, arguments: t
     assert (refused.returncode, said) == (code, [f"svcctl: error: {message.format(shell.home)}"])
 
 
-def test_a_store_that_cannot_be_reached_is_told_in_plain_words(shell: Shell) -> None:
+def test_an_unreachable_store_is_reported_plainly(shell: Shell) -> None:
     (shell.home / "a.csv").write_text(EVENTS, encoding="utf-8")
     load = ("service", "load", "a.csv", "-t", "t", "--tables", "s3://bucket/x", "--id", "one")
     keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +16,6 @@ import pytest
 from support.clients import without_cid
 from support.over_httpx import OverHttpx
 from support.state import with_catalog
-from svcctl.api.addresses import Paths
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client
 from svcctl.cli import main
@@ -124,7 +123,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 @pytest.fixture
 def reseller(machine: Machine, capsys: pytest.CaptureFixture[str]) -> Reseller:
-    """Runs a command as the demo reseller. `answer` replaces the service, and `paths` replaces its paths.
+    """Runs a command as the demo reseller. `answer` replaces the service.
 
     With `terminal`, stderr is a terminal; stdout never is.
     """
@@ -146,7 +145,6 @@ def command_line(machine: Machine, capsys: pytest.CaptureFixture[str], jobs: Job
         *arguments: str,
         answers: Sequence[str] = (),
         answer: Callable[[httpx.Request], httpx.Response] | None = None,
-        paths: Mapping[str, str] | None = None,
         terminal: bool = False,
     ) -> Done:
         stderr, prompt = Terminal() if terminal else io.StringIO(), Scripted(answers)
@@ -155,7 +153,6 @@ def command_line(machine: Machine, capsys: pytest.CaptureFixture[str], jobs: Job
             "http://localhost",
             Signature(KEY, SECRET),
             transport=OverHttpx(transport),
-            paths=Paths(**(paths or {})),
             retries=0,
         )
         context = Context(

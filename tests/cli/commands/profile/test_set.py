@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.scripted import Serve, ok
 from support.shells import SVCCTL, Shell
 from support.terminal import Terminal, open_shell
 
@@ -70,6 +71,14 @@ def test_a_file_that_is_no_profile_changes_nothing(text: str, error: str, shell:
     done = shell("profile", "set", "prod", "--from-file", "f")
     assert (done.returncode, done.stderr) == (2, f"svcctl: error: {error}\n")
     assert not (shell.home / ".config").exists()
+
+
+def test_the_paths_of_a_profile_are_those_of_its_requests(serve: Serve, shell: Shell) -> None:
+    script = serve(ok('{"name":"a@demo"}'))
+    fields = (f"base_url={script.url}", "token=-", "paths.domain=/provisioning/v1/domain")
+    assert shell("profile", "set", "prod", *fields, stdin="t").returncode == 0
+    assert shell("-p", "prod", "domain", "show", "a").returncode == 0
+    assert script.lines == ["GET /provisioning/v1/domain/a"]
 
 
 def test_a_path_is_that_from_where_it_was_typed(shell: Shell) -> None:

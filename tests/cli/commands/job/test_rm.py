@@ -8,7 +8,7 @@ from support.reseller import Reseller
 from support.shells import Shell
 
 
-@pytest.mark.parametrize(("answer", "code", "left"), [("n", 130, 1), ("y", 0, 0)])
+@pytest.mark.parametrize(("answer", "code", "left"), [("n", 130, 1), ("", 130, 1), ("y", 0, 0)])
 def test_on_a_terminal_the_answer_decides(jobs: Shell, answer: str, code: int, left: int) -> None:
     job_id = launch(jobs)
     assert on_terminal(jobs, ["job", "rm", job_id], f"{answer}\n").code == code

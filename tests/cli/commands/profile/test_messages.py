@@ -40,4 +40,6 @@ WORDS: list[tuple[str, str]] = [
 @pytest.mark.parametrize(("command", "said"), WORDS)
 def test_a_command_prints_its_whole_message(shell: Shell, command: str, said: str) -> None:
     shell("profile", "set", "prod", "base_url=https://events.example.com")
-    assert shell(*command.split()).stderr.replace(str(shell.home), "<home>") == said
+    done = shell(*command.split())
+    assert done.stderr.replace(str(shell.home), "<home>") == said
+    assert done.returncode == (2 if said.startswith("svcctl: error:") else 0)

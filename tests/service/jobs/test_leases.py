@@ -188,6 +188,7 @@ def test_jobs_wait_for_a_state_that_is_away_and_go_on_with_it(
     eventually(lambda: answers(there))
     before = sent(there, job_id)
     eventually(lambda: sent(there, job_id) > before)
+    eventually(lambda: answers(here))  # its next request may meet a connection from before
     eventually(lambda: here.jobs.get(ME, job_id).error == ())
 
 

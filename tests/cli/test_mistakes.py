@@ -108,7 +108,7 @@ EXPORT = "see 'svcctl export --help'"
         ),
         (
             "help CRON",
-            "no help topic or command 'CRON'\nhint: CRON is in 'svcctl help export' and 'svcctl help recipes'",
+            "no help topic or command 'CRON'\nhint: CRON is in 'svcctl help recipes' and 'svcctl help export'",
         ),
         (
             "help nonsense",

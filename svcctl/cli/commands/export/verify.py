@@ -181,9 +181,9 @@ def _repair(svc: Context, record: Record, lost: Sequence[Window]) -> str:
 
     identity = record.identity
     profiles = svc.profiles_at(identity.service)
-    profile = profiles[0] if len(profiles) == 1 else None
-    command = _command_of(identity, record.output, profile)
-    start = "" if profile else f"with a profile of {identity.service}, "
+    has_one_profile = len(profiles) == 1
+    command = _command_of(identity, record.output, profiles[0] if has_one_profile else None)
+    start = "" if has_one_profile else f"with a profile of {identity.service}, "
     past = list(dict.fromkeys(filter(record.is_past, lost)))
     if not past:
         return f"{start}{RUN_AGAIN}: {shlex.join([*command, '--state', str(record.name)])}"

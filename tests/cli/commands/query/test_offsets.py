@@ -164,6 +164,7 @@ def test_dates_that_are_numbers_need_no_note(clocks: Shell, tmp_path: Path, name
 def test_a_saved_query_is_one_request(clocks: Shell) -> None:
     assert clocks("service", "queries", "set", "around", f"{ALL} limit 2").returncode == 0
     done = clocks("query", "--query-id", "around", *AUTUMN, *ISO, "-f", "csv")
+    assert clocks("service", "queries", "rm", "around", "--yes").returncode == 0  # other tests list all queries
     assert (done.stderr, len(dates(done.stdout))) == (f"{CHANGES}\n", 2)
 
 

@@ -118,7 +118,10 @@ def connect(
 
 
 def _check_arguments(arguments: Mapping[str, Any]) -> None:
-    """Raise UsageError if arguments exclude each other, or if one lacks its partner, is empty or is no text."""
+    """Raise UsageError for arguments that exclude each other, that are empty, or that are no text.
+
+    Also raises it for an argument that needs another one which is missing.
+    """
     _check_texts(**arguments)
     for name, value in arguments.items():
         if value == "":

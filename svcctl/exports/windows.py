@@ -50,7 +50,7 @@ class Window:
 
     @property
     def name(self) -> str:
-        """The window as it is written in a file name: 20240131T100000Z-20240131T110000Z."""
+        """The text of the window in file names: 20240131T100000Z-20240131T110000Z."""
         return f"{_utc(self.start):%Y%m%dT%H%M%SZ}-{_utc(self.end):%Y%m%dT%H%M%SZ}"
 
     def __contains__(self, other: Window) -> bool:

@@ -17,7 +17,7 @@ _LIMITING_FILES = (__file__, contextlib.__file__)
 
 
 class _TimeIsUp(BaseException):
-    """An exception that interrupts a block. No `except Exception` in the block catches it, as it is a BaseException."""
+    """An exception that interrupts a block. No `except Exception` in the block catches a BaseException."""
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ _SUSPENDING = (signal.SIGTSTP, signal.SIGQUIT)
 
 
 class _Left(BaseException):
-    """An exception that is raised after the key q. No `except Exception` catches it, as it is a BaseException."""
+    """An exception that is raised after the key q. No `except Exception` catches a BaseException."""
 
 
 class Keyboard:

@@ -226,7 +226,7 @@ class DomainJobs(Noun):
     def _settled(self, job: Job, old: Job) -> tuple[str | None, Job]:
         """Wait until a new job delivers, reads further or fails.
 
-        Returns the failure or None, and the job as it is then.
+        Returns the failure or None, and the job as last read.
         """
         begun = self.client.job(old.id).last_datetime or 0
         deadline = time.monotonic() + SETTLED_SECONDS

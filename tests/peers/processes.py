@@ -16,6 +16,8 @@ from typing import Protocol
 
 HOST = "127.0.0.1"
 LOG_TAIL = 4000
+RESERVATIONS: list[socket.socket] = []
+"""Sockets that reserve the ports of `free_port` for this process."""
 
 
 class PeerFailed(Exception):
@@ -30,22 +32,30 @@ class Server(Protocol):
     def stop(self) -> None: ...
 
 
-def free_port() -> int:
-    """Return a free port outside the range that the system hands out by itself.
+def free_port(ports: Sequence[int] | None = None) -> int:
+    """Return a free port that no other call gets while this process lives, in whatever process of the tests.
 
-    While a server is down, an outgoing connection could take a port of that range, even the client that tries this very
-    port: it would then be connected to itself.
+    Without `ports` it is outside the range that the system hands out by itself. While a server is down, an outgoing
+    connection could take a port of that range, even the client that tries this very port: it would then be connected
+    to itself.
     """
-    bottom = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
-    while True:
-        port = random.randrange(10_000, max(bottom, 20_000))
+    if ports is None:
+        bottom = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
+        ports = range(10_000, max(bottom, 20_000))
+    for port in (random.SystemRandom().choice(ports) for _ in range(1000)):
+        # A server needs a second or more until it listens. Until then, only the name of this socket shows other
+        # processes that the port is taken. The system forgets the name when the process ends.
+        reservation = socket.socket(socket.AF_UNIX)
         with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
+                reservation.bind(f"\0svcctl-tests-port-{port}")
                 probe.bind((HOST, port))
             except OSError:
+                reservation.close()
                 continue
-            return port
+        RESERVATIONS.append(reservation)
+        return port
+    raise PeerFailed("no port is free")
 
 
 @dataclass(slots=True)

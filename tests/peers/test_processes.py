@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from peers import installed
-from peers.processes import PeerFailed, Process, Together, running
+from peers.processes import PeerFailed, Process, Together, free_port, running
 
 STARTS_A_SERVER = """
 import pathlib, sys
@@ -23,6 +23,13 @@ asleep = ["sh", "-c", "touch ready; exec sleep 600"]
 server = Process("sleeper", asleep, directory, ready=(directory / "ready").stat)
 server.start()
 print(server.child.pid, flush=True)
+input()
+"""
+
+PORTS = range(7_100, 7_110)  # outside those of other tests
+RESERVES_PORTS = """
+from peers.processes import free_port
+print(*[free_port(range(7_100, 7_110)) for _ in range(5)], flush=True)
 input()
 """
 
@@ -101,3 +108,24 @@ def test_a_missing_peer_skips_a_test_unless_it_is_required(monkeypatch: pytest.M
         installed.need("Tea", "sh", "tea-kettle-7")
     assert caught.value.msg == reason
     installed.need("A shell", "sh")
+
+
+def test_no_two_processes_get_the_same_port_even_before_a_server_listens() -> None:
+    other = subprocess.Popen(
+        [sys.executable, "-c", RESERVES_PORTS],
+        cwd=Path(__file__).parents[1],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with other:
+        assert other.stdout is not None
+        theirs = set(map(int, other.stdout.readline().split()))
+        ours = {free_port(PORTS) for _ in range(3)}
+        assert len(theirs) == 5
+        assert len(ours) == 3
+        assert not ours & theirs
+        with pytest.raises(PeerFailed, match="no port is free"):
+            for _ in PORTS:
+                free_port(PORTS)
+        other.communicate("\n")

@@ -43,7 +43,7 @@ from svcctl.service.http.connection import Limits, ServerConnection
 from svcctl.service.http.context import Service
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.listeners import UnixListener, address_of, tcp_listener
-from svcctl.service.loading import demo
+from svcctl.service.loading import demo, first_demo
 from svcctl.service.loading.limits import LoadLimits
 from svcctl.service.loading.shared_folder import opened
 from svcctl.service.settings import (
@@ -299,21 +299,19 @@ def _tables(
     """
     gone = threading.Event()
 
-    def extend(own: DuckDBEngine) -> None:
-        for table, fraction, _ in demo.extend(own, datetime.now(UTC), history):
-            if gone.is_set():
-                raise Terminated
-            progress(table, fraction)
+    def report(table: str, fraction: float) -> None:
+        if gone.is_set():
+            raise Terminated
+        progress(table, fraction)
 
     def make() -> tuple[DuckDBEngine, EventsRecord]:
         if history and not files.events.exists():
-            # After a month of events is added, DuckDB keeps 50 MB in memory until it is closed. So it is opened twice.
-            with DuckDBEngine(files.events) as first:
-                extend(first)
+            first_demo.make(files.events, datetime.now(UTC), history, report)
         with ExitStack() as closing:
             own = closing.enter_context(DuckDBEngine(files.events))
             record = check_record(own)
-            extend(own)
+            for table, fraction, _ in demo.extend(own, datetime.now(UTC), history):
+                report(table, fraction)
             closing.pop_all()
         return own, record
 

@@ -281,7 +281,8 @@ def test_a_signal_while_the_demo_events_are_made_ends_the_service(
         "from svcctl.__main__ import main\n"
         "main()"
     )
-    environment = {"HOME": str(tmp_path), "SVCCTL_DATA": str(tmp_path / "data"), "PATH": os.environ["PATH"]}
+    data = tmp_path / "data"
+    environment = {"HOME": str(tmp_path), "SVCCTL_DATA": str(data), "SVCCTL_DEMO": "1h", "PATH": os.environ["PATH"]}
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=False
     )

@@ -26,7 +26,7 @@ from peers.processes import HOST, Process, free_port, running
 from support.shells import Shell
 
 START = "2026-10-01"
-REACH, REACH_MB = 4, 100
+REACH, REACH_MB = 2, 100
 LOOK_SECONDS = 0.2
 
 

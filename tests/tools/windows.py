@@ -9,6 +9,7 @@ are a little less than 14 days. Figures are CPU seconds of the client and of the
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import statistics
 import sys
@@ -35,6 +36,7 @@ def measured(environment: dict[str, str], process: str, out: Path, name: str, wi
     """The CPU seconds of the client and of the service, and the seconds of an export to a new folder."""
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()
+    os.sync()  # otherwise the system removes the files of the previous export while this one is measured
     length = LENGTHS[windows]
     command = [bench.SVCCTL, "export", "from bench", "--from", bench.FROM, "--to", f"{windows * length}s"]
     before = cpu_of(process)

@@ -155,13 +155,8 @@ Measure = Callable[[], Run]
 
 
 def run(command: Sequence[str], environment: Mapping[str, str]) -> Run:
-    started = time.perf_counter()
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{command[:4]} failed with {process.returncode}")
-    return Run(used.ru_utime + used.ru_stime, time.perf_counter() - started, used.ru_maxrss // 1024)
+    wall, cpu, peak = bench.measured(command, environment)
+    return Run(cpu, wall, round(peak))
 
 
 def spread(values: Sequence[float]) -> str:

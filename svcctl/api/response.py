@@ -1,7 +1,7 @@
-"""The answer to a query: `MODES` is the table of response formats, and `QueryResponse` reads an answer in one of them.
+"""The answer to a query: `MODES` is the table of response formats, and `QueryResponse` reads an answer in one format.
 
-This module does not depend on HTTP: an answer is a content type and a body in pieces, so answers can be read from any
-source of bytes.
+This module does not depend on HTTP. Its input is a content type and a body in pieces, which can come from any source of
+bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Readers(NamedTuple):
-    """The functions that read an answer in one format; `rows` is None in a format whose bytes can only be passed on."""
+    """The functions that read an answer in one format. `rows` is None in a format whose rows cannot be decoded."""
 
     raw: Callable[[Iterable[bytes], Delivered], Iterator[bytes]]
     rows: Callable[[Iterable[bytes], Delivered], Iterator[list[tuple[Any, ...]]]] | None = None
@@ -33,23 +33,23 @@ class Readers(NamedTuple):
 class Mode(NamedTuple):
     """A response format: its name in `mode.type`, the function that imports its readers, and its properties.
 
-    An answer in a `json` format begins like a JSON error, so the format's reader distinguishes the two. `padding` has
-    the characters that may come before an answer and are not part of it; csv has few, because a row may begin with a
-    blank or a separator.
+    `json` says that an answer begins like an error in JSON, so the reader of the format must distinguish the two.
+    `padding` contains the characters that a service may send before an answer to keep the connection alive. In csv and
+    tsv, only a newline is padding, because a row may begin with a blank or a separator.
     """
 
     name: str
     readers: Callable[[], Readers]
     counts: bool = True
-    """Whether the reader can count the rows of an answer, so that it can be read as rows."""
+    """Whether the rows of an answer can be counted and decoded."""
     json: bool = False
     padding: bytes = b" \t\r\n"
     streams: bool = True
-    """Whether an answer begins before the service has all its rows."""
+    """Whether an answer begins before the service has all of its rows."""
     keep_alive: bool = False
-    """Whether a service sends padding only when the request asks for it."""
+    """Whether a service sends keep-alive padding only if the request asks for it."""
     marks_end: bool = True
-    """Whether an answer marks its own end; otherwise it may end when its connection closes."""
+    """Whether the format itself shows where an answer ends. Otherwise, an answer may end when its connection closes."""
 
 
 def _json() -> Readers:
@@ -119,9 +119,8 @@ MODES: Mapping[str, Mode] = {
 def counted_body(mode: Mode, content_type: str, body: Iterator[bytes], guard: Guard) -> Iterator[bytes]:
     """Yield the body of a query's answer in blocks of whole rows.
 
-    TooManyRows after as many rows as the guard allows, if there are more.
-
-    An answer that is not a result, such as an error, is passed on unchanged.
+    If there are more rows than the guard allows, raises TooManyRows after the last allowed row. An answer that is not a
+    result, such as an error, is yielded unchanged.
     """
     start: list[bytes] | None = []
 
@@ -143,13 +142,12 @@ def counted_body(mode: Mode, content_type: str, body: Iterator[bytes], guard: Gu
 
 
 class QueryResponse:
-    """The answer to a query, to be read once, with `raw()` or `rows()`.
+    """The answer to a query. It can be read once, with `raw()` or with `rows()`.
 
-    Both raise an error if the answer is incomplete.
-
-    Rows may have been delivered before an IncompleteResult or TooManyRows, but never before any other error. `accepts`
-    decides whether an answer with an UnprovenEnd, and no other fault, counts as complete. TooManyRows is raised after
-    as many rows as the guard allows, if there are more.
+    Both methods raise an error if the answer is incomplete. IncompleteResult and TooManyRows may be raised after some
+    rows were delivered. All other errors are raised before the first row. `accepts` is called with an UnprovenEnd if
+    the answer has no other fault, and returns whether the answer counts as complete. If there are more rows than the
+    guard allows, TooManyRows is raised after the last allowed row.
     """
 
     def __init__(
@@ -171,12 +169,12 @@ class QueryResponse:
         self._readers = mode.readers()
         self._guard = guard
         self.cut_texts = cut_texts
-        """The number of texts in a spreadsheet that the service has cut, as its answer states."""
+        """The number of texts that the service has shortened to fit into spreadsheet cells, as its answer states."""
         self.length = length
         """The number of bytes of the whole body; None if the service did not state it."""
         self._date = date
         self.bytes = 0
-        """The number of bytes of the body received so far."""
+        """The number of bytes of the body that were received so far."""
         self._delivered = Delivered(cid=cid, late=late, marks_end=mode.marks_end, exact=exact)
         self._accepts = accepts
         self._unproven: UnprovenEnd | None = None
@@ -186,42 +184,45 @@ class QueryResponse:
 
     @property
     def date(self) -> float | None:
-        """The service's time when the answer began, in epoch seconds; None if the service did not state it."""
+        """The service's time at the beginning of the answer, in epoch seconds; None if the service did not state it."""
         return None if self._date is None else self._date()
 
     @property
     def row_count(self) -> int | None:
-        """The number of rows delivered so far; None for the raw bytes of xml and xls, whose rows are not counted."""
+        """The number of rows that were delivered so far; None for xml and xls, because their rows are not counted."""
         return self._delivered.rows
 
     @property
     def cid(self) -> str | None:
-        """The ID of the request, as soon as the headers or the body of the answer have stated it; None before that."""
+        """The ID of the request; None until the headers or the body of the answer have stated the ID."""
         return self._delivered.cid
 
     @property
     def exact(self) -> bool:
-        """Whether the answer is from svcctl's own service, which states errors in one form only."""
+        """Whether the answer states errors only in a form that no row can have, as svcctl's own service does."""
         return self._delivered.exact
 
     @property
     def columns(self) -> tuple[ResultColumn, ...]:
         """The columns of the answer; empty if the answer names no columns.
 
-        After a call of `rows()`, this waits for the columns.
+        If `rows()` was called before, this property waits until the columns have arrived.
         """
         while self._delivered.columns is None and (batch := next(self._batches, None)) is not None:
             self._ahead.append(batch)
         return self._delivered.columns or ()
 
     def raw(self) -> Iterator[bytes]:
-        """Yield the service's bytes in blocks of whole rows, checked and without keep-alive padding."""
+        """Yield the service's bytes in blocks of whole rows.
+
+        The rows are checked, and keep-alive padding is removed.
+        """
         return self._with_facts(self._allowed_blocks(self._readers.raw(self._body, self._delivered)))
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the decoded rows: tuples with a value per column.
+        """Yield the decoded rows. A row is a tuple with one value per column.
 
-        UsageError for a format that cannot be read as rows.
+        Raises UsageError for a format whose rows cannot be decoded.
         """
         if self._readers.rows is None:
             raise UsageError(f"the rows of {self.mode.name} cannot be read", hint="use csv or json/simple/compact")
@@ -229,9 +230,9 @@ class QueryResponse:
         return Batches(self._all())
 
     def packed(self, pack: Callable[[bytes], T | None], size: Callable[[], int]) -> Iterator[T | list[tuple[Any, ...]]]:
-        """Yield batches of decoded rows, or the results of `pack` for the lines of the rows, as in `LineFormat.packed`.
+        """Yield the rows in batches, as `LineFormat.packed` does: results of `pack`, or lists of decoded rows.
 
-        This works for json/simple/compact only.
+        The answer must be in json/simple/compact.
         """
         from svcctl.api.formats.lines import VALUES
 
@@ -241,7 +242,7 @@ class QueryResponse:
     def _allowed_blocks(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the blocks up to the last row that the guard allows.
 
-        TooManyRows after that row, if there are more rows.
+        If there are more rows, raises TooManyRows after the last allowed row.
         """
         most, count = self._guard.max_rows, 0
         for block in blocks:
@@ -258,9 +259,8 @@ class QueryResponse:
     def _allowed_batches(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Yield the batches up to the last row that the guard allows.
 
-        TooManyRows after that row, if there are more rows.
-
-        A batch is a list of rows, or another object with a length and slices.
+        If there are more rows, raises TooManyRows after the last allowed row. A batch is a list of rows, or another
+        object that has a length and can be sliced.
         """
         most, count = self._guard.max_rows, 0
         for batch in batches:
@@ -286,7 +286,10 @@ class QueryResponse:
             self._unproven = error
 
     def _with_facts(self, parts: Iterator[T]) -> Iterator[T]:
-        """Yield the parts unchanged. An error gets the number of delivered rows, or the ID of the request."""
+        """Yield the parts of the answer unchanged, and add facts to the errors that reading raises.
+
+        An IncompleteResult gets the number of delivered rows, and a ServiceError gets the ID of the request.
+        """
         try:
             yield from parts
             if self._unproven is not None and not (self._delivered.marks_end or self._accepts(self._unproven)):
@@ -304,7 +307,8 @@ def _without_page_or_error(
 ) -> Iterator[bytes]:
     """Yield the body without the padding at its beginning.
 
-    Raises an error when the body is a web page or, in a format that is not JSON, a JSON error.
+    Raises an error if the body is a web page. If the format is not JSON, also raises an error if the body is a JSON
+    error.
     """
     head = b""
     while not (start := head.lstrip(b" \t\r\n,")) and len(head) < MAX_BODY:

@@ -1,7 +1,7 @@
-"""The response formats as streams: each module reads the body of an answer in pieces and checks that it is complete.
+"""The readers of the response formats. A reader reads an answer in pieces, and checks that the answer is complete.
 
-A format has two readers: `raw` yields the service's bytes without keep-alive padding, and `rows` yields batches of
-decoded tuples. Both deliver whole rows only, and raise IncompleteResult if the body was cut or ended in an error. They
-hold one block or one row in memory at a time, so results can have any size. The table in `svcctl.api.response` names
-the readers of each format.
+Each format has a function `raw`, which yields the service's bytes without keep-alive padding. Most formats also have a
+function `rows`, which yields batches of decoded tuples. Both functions deliver whole rows only. They raise
+IncompleteResult if the body was cut off or ended in an error. They hold only one block or one row in memory, so results
+can have any size. The table in `svcctl.api.response` names the readers of each format.
 """

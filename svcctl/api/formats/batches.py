@@ -1,4 +1,4 @@
-"""Rows in batches: rows that arrive together are formatted and written together."""
+"""Rows in batches. The rows of a batch arrived together, so they can be formatted and written together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ R = TypeVar("R")
 
 
 class Batches(Iterator[R]):
-    """Rows that can be read once, one by one or in batches; `batches` has the batches that are not read yet."""
+    """An iterator of rows. Its attribute `batches` yields the same rows in batches.
+
+    Each row is delivered only once, alone or in a batch.
+    """
 
     def __init__(self, batches: Iterable[Sequence[R]]) -> None:
         self.batches: Iterator[Sequence[R]] = filter(None, batches)
@@ -21,7 +24,7 @@ class Batches(Iterator[R]):
 
 
 def batches_of(rows: Iterable[R]) -> Iterator[Sequence[R]]:
-    """Return the rows in batches. If `rows` is not a Batches, each batch has one row."""
+    """Return the rows in batches. A list of rows is one batch. In an iterator without batches, each row is a batch."""
     if isinstance(rows, Batches):
         return rows.batches
     return filter(None, [rows]) if isinstance(rows, Sequence) else ([row] for row in rows)

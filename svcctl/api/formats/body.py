@@ -1,12 +1,13 @@
 """Read the body of an answer: decompress it, limit its size in memory, and check that it ended properly.
 
-svcctl asks for no compression, but some proxies compress nevertheless. gzip and deflate mark their own end, so a
-missing part is noticed in every framing. Bodies are decompressed in small pieces, so that a small block cannot fill the
-memory. Any other compression is refused, because its bytes would be taken for data.
+svcctl asks for no compression, but some proxies compress nevertheless. Data in gzip or deflate shows where it ends, so
+a missing part is always noticed. Bodies are decompressed in small pieces, so that a small block cannot fill the memory.
+Any other compression is refused, because its bytes would be mistaken for data.
 
-Reading raises a RequestError if a body cannot be read to its end: a DecodingError if its compression is damaged. A body
-without a length or chunks ends when its connection ends. If the connection did not end properly, UnprovenEnd is raised
-after the last byte. TLS ends properly only with close_notify (RFC 9112, section 8).
+Reading raises a RequestError if a body cannot be read to its end. The RequestError is a DecodingError if the
+compression is damaged. A body without a length and without chunks ends when its connection ends. If such a connection
+did not end properly, UnprovenEnd is raised after the last byte. A TLS connection ends properly only with close_notify
+(RFC 9112, section 8).
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ MAX_WHOLE = 64 * 1000 * 1000
 
 
 def pieces(response: Response) -> Iterator[bytes]:
-    """Yield the decompressed body, in pieces as they arrive. Unavailable for a compression that svcctl cannot read."""
+    """Yield the decompressed body, in pieces as they arrive.
+
+    Raises Unavailable for a compression that svcctl cannot read.
+    """
     body = _received(response)
     codings = compressions(response.headers.get("content-encoding", ""))
     if not codings or _has_no_body(response):
@@ -47,7 +51,10 @@ def pieces(response: Response) -> Iterator[bytes]:
 
 
 def is_json(body: bytes) -> bool:
-    """Whether a body is a complete JSON object or array. These mark their own end; a number does not."""
+    """Return whether a body is a complete JSON object or array.
+
+    A cut object or array is never valid JSON. A cut number can be valid, so numbers do not count.
+    """
     try:
         return isinstance(json.loads(body), (dict, list))
     except (ValueError, RecursionError):
@@ -55,10 +62,10 @@ def is_json(body: bytes) -> bool:
 
 
 def whole(response: Response, most: int = MAX_WHOLE, *, marks_end: Callable[[bytes], bool] = is_json) -> bytes:
-    """Read the whole body and close the answer. Unavailable when it has more than `most` bytes.
+    """Read the whole body, and close the answer. Raises Unavailable if the body has more than `most` bytes.
 
-    After an UnprovenEnd, the body counts as complete if `marks_end(body)` is true, or if the request `accepts` the
-    error.
+    After an UnprovenEnd, the body counts as complete in two cases: if `marks_end(body)` is true, or if the request
+    `accepts` the error.
     """
     body = bytearray()
     cause = None
@@ -81,7 +88,7 @@ def whole(response: Response, most: int = MAX_WHOLE, *, marks_end: Callable[[byt
 def read_into(body: bytearray, response: Response, size: int) -> None:
     """Read at most `size` bytes of an answer into `body`, and close the answer.
 
-    After an error, `body` has the bytes that arrived before the error.
+    If an error is raised, `body` contains the bytes that arrived before the error.
     """
     try:
         for piece in pieces(response):
@@ -95,7 +102,7 @@ def read_into(body: bytearray, response: Response, size: int) -> None:
 def _received(response: Response) -> Iterator[bytes]:
     """Yield the bytes of an answer's body as they arrive, still compressed.
 
-    Raises UnprovenEnd if the end is not proven.
+    Raises UnprovenEnd if the body may have been cut off at the end of the connection.
     """
     try:
         yield from response.blocks
@@ -125,13 +132,16 @@ def length_of(response: Response) -> int | None:
 
 
 def _has_no_body(response: Response) -> bool:
-    """Whether the answer has no body. Its header content-encoding then means nothing."""
+    """Return whether the answer has no body. The header content-encoding of such an answer has no meaning."""
     head = response.request.method == "HEAD" or response.status_code in (204, 304)
     return head or response.headers.get("content-length") == "0"
 
 
 def _explained(body: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """Yield a decompressed body. Raises DecodingError if the compression, called `name`, is damaged."""
+    """Yield a decompressed body. Raises DecodingError if the compression is damaged.
+
+    `name` is the compression's name.
+    """
     try:
         yield from body
     except DamagedCompression as error:

@@ -1,24 +1,28 @@
-"""Readers of csv and tsv: a header, then rows that end with a newline outside quotes and have as many cells.
+"""Readers of csv and tsv. The first row is a header, and all rows have as many cells as the header.
 
-Every row is checked, in one pass over a block. The block is reduced to its marks: quotes, separators and newlines. Most
-rows have the same marks. So a single comparison shows that a block is right: its marks are the marks of one row,
-repeated. If these marks include quotes, no row of the block is padding. The marks of any other block are reduced to the
-skeleton of the block: the marks outside quotes. `replace` does nearly all of this work by removing pairs of
-neighbouring quotes. That does not change which other characters are inside quotes, because the number of quotes before
-them changes by two.
+Each row ends with a newline outside quotes. Every row is checked, in one pass over a block of the body. For the check,
+a block is reduced to its quotes, separators and newlines. The code calls these characters `marks`. In most blocks, all
+rows have the same marks. So one comparison is sufficient to check such a block: its marks must be a repetition of the
+marks of one row. If the marks of a row include quotes, no row of the block can be padding.
 
-An empty row, or a row of separators only, is keep-alive padding and is dropped. A row in which every cell is null looks
-like padding and is dropped, too: the format does not distinguish the two.
+In other blocks, the marks inside quotes are removed, too. The code calls the remaining marks the `skeleton`. It must be
+a repetition of the marks of the header. Nearly all of this work is done by `replace`, which removes pairs of
+neighbouring quotes. Removing a pair does not change which characters are inside quotes, because the number of quotes
+before each character stays odd or even.
 
-Rows end in LF or in CRLF, like the header. If rows end in LF, a CR before it is part of the last cell. Padding may end
-in LF or CRLF.
+An empty row, or a row that contains only separators, is keep-alive padding and is dropped. A row in which every cell is
+null looks like padding and is dropped, too, because the format does not distinguish the two.
 
-The last row is an error if it has the shape `<name>.error,<integer>,…`, and its number of cells differs from the
-header's. If the header has three cells, like such an error, the row is an error if its third cell is not a number: a
-false alarm is better than an error that is taken for data. A row of that shape is held back until the next row arrives;
-all other rows are delivered at once.
+If the header ends in CRLF, all rows end in CRLF; otherwise, in LF. If rows end in LF, a CR before the LF is part of the
+last cell. Padding may end in LF or CRLF.
 
-In an exact answer a row is an error only if it begins with `svc.api.error` without quotes: data would be in quotes.
+The last row is an error if it has the shape `<name>.error,<integer>,…`, and the number of its cells differs from the
+header's. A header of three cells has as many cells as an error. In this case, the last row is an error if its third
+cell is not a number. This rule may take a row of data for an error, but never an error for data. A row with the shape
+of an error is held back until the next row arrives. All other rows are delivered at once.
+
+An answer of svcctl's own service is exact. In an exact answer, a row is an error only if it begins with `svc.api.error`
+without quotes, because that service puts texts in data in quotes.
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ _ERROR_CELLS = 3
 
 
 class DelimitedDialect:
-    """A reader of rows with a separator: `CSV` or `TSV`."""
+    """A reader of rows with a separator. `CSV` and `TSV` are its two instances."""
 
     def __init__(self, separator: bytes) -> None:
         mark, text_mark = re.escape(separator), re.escape(separator.decode())
@@ -54,7 +58,10 @@ class DelimitedDialect:
         self._separator = separator.decode()
 
     def raw(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-        """Yield the checked bytes without padding, in blocks of whole rows. The first block is the header alone."""
+        """Yield the checked bytes without padding, in blocks of whole rows.
+
+        The first block contains only the header.
+        """
         shape = usual = pending = b""
         for block, marks, whole in self._whole_rows(chunks, delivered):
             if not shape:
@@ -99,15 +106,14 @@ class DelimitedDialect:
 
     @staticmethod
     def first_rows(block: bytes, count: int) -> bytes:
-        """Return the first rows of a block that has no header."""
+        """Return the first `count` rows of a block that contains no header."""
         return b"".join(row[0] for row in islice(_ROW.finditer(block), count))
 
     def _whole_rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[tuple[bytes, bytes, bool]]:
         """Yield the body in blocks of whole rows.
 
-        With each block come its marks, and whether its last row ended with a newline.
-
-        Only the last block may end without a newline, if its last row may be an error.
+        Each result is a tuple: the block, its marks (quotes, separators and newlines), and whether its last row ended
+        with a newline. Only the last block may end without a newline, and only if its last row may be an error.
         """
         pending: list[bytes] = []
         pending_marks: list[bytes] = []
@@ -136,16 +142,16 @@ class DelimitedDialect:
             raise delivered.cut()
 
     def _header(self, block: bytes) -> tuple[bytes, bytes]:
-        """Split a block after its first row that is not padding. Returns that row and the rest of the block."""
+        """Split a block after its first row that is not padding. Returns this row and the rest of the block."""
         for row in _ROW.finditer(block):
             if row[0].strip(self._padding):
                 return row[0], block[row.end() :]
         return b"", b""
 
     def _usual(self, marks: bytes, shape: bytes) -> bytes:
-        """Return the marks of a block's last row, for comparison with other rows.
+        """Return the marks (quotes, separators and newlines) of a block's last row, for comparison with other rows.
 
-        They are empty unless the row has as many cells as the header.
+        If the row has more or fewer cells than the header, the result is empty.
         """
         row = marks[marks.rfind(b"\n", 0, -1) + 1 :]
         return row if self._skeleton(row) == shape else b""
@@ -155,7 +161,8 @@ class DelimitedDialect:
     ) -> tuple[bytes, int, bytes, bytes]:
         """Check the rows of a block.
 
-        Returns the right rows, their number, the row to hold back, and the first wrong row.
+        Returns the correct rows, their number, the row to hold back because it may be an error, and the first wrong
+        row. A wrong row has more or fewer cells than the header.
         """
         if usual and marks == usual * (len(marks) // len(usual)):
             count, right_shape, quoted = len(marks) // len(usual), True, b'"' in usual
@@ -177,11 +184,11 @@ class DelimitedDialect:
         return b"".join(good), len(good), b"", wrong[0] if wrong else b""
 
     def _marks(self, block: bytes) -> bytes:
-        """Return the quotes, separators and newlines of a block, in order."""
+        """Return the quotes, separators and newlines of a block, in their order."""
         return block.translate(None, self._noise)
 
     def _skeleton(self, marks: bytes) -> bytes:
-        """Return the separators and newlines outside quotes."""
+        """Return the separators and newlines that are outside quotes."""
         if b'"' in marks:
             marks = marks.replace(b'""', b"")
             if b'"' in marks:
@@ -201,10 +208,10 @@ class DelimitedDialect:
 
     def _decode(self, block: bytes, crlf: bool = False) -> list[tuple[str, ...]]:
         text = block.decode("utf-8", "surrogateescape")
-        if text.count("\r") == (text.count("\r\n") if crlf else 0):  # the csv module would end a row at any other CR
+        if text.count("\r") == (text.count("\r\n") if crlf else 0):  # at any other CR, the csv module would end a row
             try:
                 return [tuple(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=self._separator)]
-            except csv.Error:  # a cell is longer than the limit of the csv module, which is global to the process
+            except csv.Error:  # a cell is longer than the csv module's limit, which applies to the whole process
                 pass
         rows: list[tuple[str, ...]] = []
         row: list[str] = []
@@ -227,9 +234,9 @@ def _ends_in_crlf(header: bytes) -> bool:
 
 
 def _last_row_end(chunk: bytes, inside: bool) -> int:
-    """Return the index after the last whole row in a chunk; 0 if there is none.
+    """Return the index after the last whole row in a chunk; 0 if the chunk contains no row end.
 
-    `inside` says that the chunk ends inside quotes.
+    `inside` says that the end of the chunk is inside quotes.
     """
     end = len(chunk)
     while (newline := chunk.rfind(b"\n", 0, end)) >= 0:

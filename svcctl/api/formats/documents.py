@@ -1,12 +1,13 @@
-"""Readers of json, json/compact and msgpack, whose rows are in the `object` of an envelope.
+"""Readers of json, json/compact and msgpack. In these formats, the rows are in the member `object` of an envelope.
 
-The body is read from front to back. The three formats have one structure in two encodings. So one function reads all of
-them: the envelope member by member, and its rows one by one. A Reader decodes one encoding, and takes pieces of the
-body as it needs them. Every value is decoded, so every row is known to be complete. An envelope counts as a success
-only after it was read to its end, because an error may follow the rows.
+The body is read from front to back. The three formats have the same structure in two encodings, JSON and MessagePack.
+One function reads the structure of all formats: the members of the envelope one by one, and the rows one by one. A
+DocumentReader decodes one encoding, and reads pieces of the body when it needs more bytes. Every value is decoded, so a
+row is delivered only if it is complete. An envelope counts as a success only after its last byte was read, because an
+error may follow the rows.
 
-`object` is an array of records, or an object with `m` or `metadata` (the columns) and `d` (the rows as arrays). The
-answer itself decides between the two, not the mode of the request.
+`object` is an array of records, or an object. Such an object has its columns in `m` or `metadata`, and its rows as
+arrays in `d`. The reader recognises the form from the answer, not from the mode of the request.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ Source = Callable[[Iterator[bytes], Delivered], "DocumentReader"]
 
 
 class DocumentReader(Protocol):
-    """Decodes a body in one encoding, from front to back. Every method may wait for more bytes."""
+    """A decoder of a body in one encoding, from front to back. Every method may wait for more bytes."""
 
     def kind(self) -> Kind:
-        """Return the kind of the next value. At the end of the body it is `end`, if the encoding shows the end."""
+        """Return the kind of the next value. If the encoding shows the end of the body, the kind is `end` there."""
         ...
 
     def members(self) -> Iterator[str]:
@@ -42,7 +43,7 @@ class DocumentReader(Protocol):
         ...
 
     def elements(self) -> Iterator[list[Any]]:
-        """Yield the elements of an array, in batches of the elements that have arrived."""
+        """Yield the elements of an array in batches. A batch contains elements that have already arrived."""
         ...
 
     def value(self) -> Any: ...
@@ -52,7 +53,10 @@ class DocumentReader(Protocol):
         ...
 
     def drained(self) -> bool:
-        """Whether everything that has arrived has been read, so that the next read may have to wait for the service."""
+        """Return whether no bytes are left that arrived but were not read.
+
+        In this case, the next read may have to wait for the service.
+        """
         ...
 
     def take(self) -> bytes:
@@ -67,7 +71,7 @@ class DocumentReader(Protocol):
 def raw(source: Source) -> Callable[[Iterable[bytes], Delivered], Iterator[bytes]]:
     """Return a function that yields the service's bytes.
 
-    Bytes after the last row follow only if the envelope states success.
+    The bytes after the last row are yielded only if the envelope states success.
     """
 
     def read(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
@@ -79,7 +83,7 @@ def raw(source: Source) -> Callable[[Iterable[bytes], Delivered], Iterator[bytes
 def rows(source: Source) -> Callable[[Iterable[bytes], Delivered], Iterator[list[tuple[Any, ...]]]]:
     """Return a function that yields the rows.
 
-    The columns are those in `m` or `metadata`, or else the fields of the first record.
+    The columns are those in `m` or `metadata`. Without these members, the columns are the fields of the first record.
     """
 
     def read(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
@@ -123,9 +127,10 @@ def _walk(reader: DocumentReader, delivered: Delivered) -> Iterator[Batch]:
 def _compact(
     reader: DocumentReader, delivered: Delivered, envelope: dict[str, Any]
 ) -> Generator[Batch, None, tuple[bool, dict[str, Any]]]:
-    """Read an object with `m` and `d`, and yield its rows. An error may follow the rows, inside or outside the object.
+    """Read an object with its columns in `m` or `metadata` and its rows in `d`, and yield the rows.
 
-    Returns whether the object has a member for rows, even an empty one, and its other members.
+    An error may follow the rows, inside or outside the object. Returns two values: whether the object has a member `d`,
+    even an empty one, and the other members of the object.
     """
     other: dict[str, Any] = {}
     has_rows = False
@@ -152,9 +157,9 @@ def _compact(
 
 
 def _rows(reader: DocumentReader, delivered: Delivered, expected: type) -> Generator[Batch, None, list[Any]]:
-    """Read an array, and yield its rows, which are of the expected type, in batches.
+    """Read an array, and yield its rows in batches. A row is an element of the type `expected`.
 
-    Returns the elements of other types, because an error lists its causes in the array.
+    Returns the elements of other types. An error lists its causes as such elements.
     """
     batch: list[Any] = []
     strays: list[Any] = []
@@ -168,7 +173,7 @@ def _rows(reader: DocumentReader, delivered: Delivered, expected: type) -> Gener
                 elif isinstance(value, list) and delivered.columns is not None and len(value) != len(delivered.columns):
                     number = (delivered.rows or 0) + len(batch) + 1
                     width = len(delivered.columns)
-                    batch = []  # the bytes of its rows cannot be separated from those of the wrong row
+                    batch = []  # the bytes of these rows cannot be separated from the bytes of the wrong row
                     raise delivered.incomplete(f"row {number} has {len(value)} values for {width} columns")
                 else:
                     batch.append(value)
@@ -188,26 +193,27 @@ def _rows(reader: DocumentReader, delivered: Delivered, expected: type) -> Gener
 
 
 _MOST_STRAYS = 1000
-"""The maximum number of elements of an array of rows that are not rows.
+"""The maximum number of elements that are not rows, in an array of rows.
 
-Such elements are causes of an error, which are few.
+Such elements are the causes of an error, and an error has few causes.
 """
 _SPACE = re.compile(r"[ \t\n\r]*")
 _GAPS = ("", " ", "\n", "\r\n")
-"""The white space between values that is not padding."""
+"""The white space between values that is kept; any other white space there is keep-alive padding."""
 _BRACKETS: Mapping[str, Kind] = {"{": "map", "[": "array"}
-# A parser error this close to the end of the text, in characters, may mean that the rest has not arrived yet: no JSON
-# word that Python reads is longer than this, and no pair of escapes.
+# If a parser error is this close to the end of the text, in characters, the rest may not have arrived yet. The longest
+# word that Python reads, -Infinity, and a pair of \u escapes are shorter.
 _UNFINISHED_CHARS = 16
 _MIN_ARRAY_CHARS = 1024
-"""The minimum length of text, in characters, for which it pays to parse elements together."""
+"""The minimum length of text, in characters, for which parsing elements together is faster than one by one."""
 
 
 class JsonReader:
-    """Decodes JSON text, and drops padding.
+    """A decoder of JSON text. It drops keep-alive padding.
 
-    White space around rows and members is padding, unless it is a single blank or line break. Padding that has a line
-    break becomes one line break; other padding is removed. White space inside a row is passed on unchanged.
+    White space around rows and members is padding, unless it is a single blank or a single line break. Padding that
+    contains a line break is replaced by one line break; other padding is removed. White space inside a row is
+    unchanged.
     """
 
     def __init__(self, chunks: Iterator[bytes], delivered: Delivered) -> None:
@@ -239,10 +245,10 @@ class JsonReader:
             yield self._many() or [self.value()]
 
     def _many(self) -> list[Any]:
-        """Return the complete elements that have arrived, parsed together; none if elements must be read one by one.
+        """Return the complete elements that have arrived, parsed together; empty if elements must be read one by one.
 
-        The text up to the last bracket before a comma is parsed as an array. This succeeds only if the bracket ends an
-        element. A bracket in a string or in an inner value would leave that string or value open.
+        The text up to the last bracket before a comma is parsed as an array. Parsing succeeds only if this bracket is
+        the end of an element. A bracket in a string or in an inner value would leave that string or value unclosed.
         """
         if self._tried or self._peek() not in _BRACKETS:
             return []
@@ -255,11 +261,11 @@ class JsonReader:
             values, parsed = self._parse(f"[{without_bytes(text)}]")
         except (ValueError, RecursionError):
             return []
-        if parsed < len(text) + 2:  # the array ended before the bracket that was found
+        if parsed < len(text) + 2:  # the array ended before the last bracket
             return []
         last, first = text[-1], text[0]
         if sum(text.count(f"{last},{gap}{first}") for gap in _GAPS) != len(values) - 1:
-            return []  # padding in or between elements: reading one by one distinguishes it from data
+            return []  # only reading one by one distinguishes the padding in this text from data
         self._at = end
         return list(values)
 
@@ -334,26 +340,26 @@ class JsonReader:
     def _more(self, size: int) -> None:
         """Read more text for a value of which `size` characters have arrived.
 
-        IncompleteResult at the end of the body, and for more than MAX_ROW bytes.
+        Raises IncompleteResult at the end of the body, and for a value of more than MAX_ROW characters.
         """
         if size > MAX_ROW:
             raise self._delivered.too_long()
         if size > BLOCK_BYTES:
             names = self._text.count('":', self._at) - self._text.count('\\":', self._at)
             self._delivered.check_width(names // NAMES_PER_COLUMN)
-        # A long value is parsed again only when it has grown by half; parsing would otherwise take longer than reading.
+        # A long value is parsed again only after it has grown by half, so that parsing is not slower than reading.
         if not self._fill(size // 2 if size > BLOCK_BYTES else 1):
             raise self._delivered.cut()
 
     def _fill(self, least: int = 1, *, keep_space: bool = False) -> bool:
-        """Read at least `least` more characters of the body, unless it ends, and drop the text that was taken.
+        """Read at least `least` more characters of the body, and drop the text that `take` has returned.
 
-        Returns False when nothing was added.
+        If the body ends, fewer characters are read. Returns False if nothing was read.
         """
         rest = self._text[self._from :]
         self._at -= self._from
         self._from = 0
-        if keep_space and len(rest) > self._at + 2:  # padding must not pile up while a query is slow
+        if keep_space and len(rest) > self._at + 2:  # padding must not fill the memory while a query is slow
             rest = rest[: self._at] + ("\n\n" if "\n" in rest[self._at :] else "  ")
         added: list[str] = []
         size = 0
@@ -373,7 +379,7 @@ class JsonReader:
 
 
 def _without_padding(space: str) -> str:
-    """Return white space without its padding."""
+    """Return white space without its keep-alive padding."""
     return space if space in _GAPS else "\n" if "\n" in space else ""
 
 
@@ -383,9 +389,10 @@ def _space_end(text: str, at: int) -> int:
 
 
 class MsgpackReader:
-    """Decodes MessagePack.
+    """A decoder of MessagePack.
 
-    The unpacker reads the body through `read`, which keeps the bytes until `take` returns them.
+    The unpacker of the msgpack library reads the body by the method `read`. The bytes are kept until `take` returns
+    them.
     """
 
     def __init__(self, chunks: Iterator[bytes], delivered: Delivered) -> None:
@@ -394,7 +401,7 @@ class MsgpackReader:
         self._ahead = b""
         self._kept = bytearray()
         self._base = 0
-        import msgpack  # only this format needs the library
+        import msgpack  # only this format needs the msgpack library
 
         self._errors = msgpack.exceptions
         self._unpacker = msgpack.Unpacker(
@@ -407,7 +414,7 @@ class MsgpackReader:
         )
 
     def read(self, size: int) -> bytes:
-        """Return at most `size` bytes for the unpacker; none at the end of the body."""
+        """Return at most `size` bytes for the unpacker; empty at the end of the body."""
         piece = self._next()[:size]
         self._ahead = self._ahead[len(piece) :]
         self._kept += piece

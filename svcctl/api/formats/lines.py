@@ -1,11 +1,13 @@
-"""Readers of json/simple and json/simple/compact: one JSON value per line, each ended by a newline, LF or CRLF.
+"""Readers of json/simple and json/simple/compact. These formats have one JSON value per line. Lines end in LF or CRLF.
 
-The result ends when the connection closes, so a broken connection looks like an end. Only the newline after the last
-row distinguishes the two. The reader checks that every line begins and ends like a row. For this it counts twice per
-block: the newlines, and the newlines that stand between the end of one row and the beginning of the next. A longer
-beginning is counted faster, so the beginning of the last row, up to its first key, is tried first. The reader parses
-the first line, the last row of every block, and all rows of a block that has padding, an error or another spelling.
-`rows` parses all rows.
+The result ends when the connection closes, so a broken connection looks like the end of the result. Only the newline
+after the last row distinguishes the two cases. The reader checks that every line begins and ends like a row. For this
+check, the reader makes two counts per block. The first count is the number of newlines. The second count is the number
+of newlines between the end of one row and the beginning of the next row. A longer beginning is counted faster, so the
+reader first tries the last row up to its first key as the beginning.
+
+Only some lines are parsed: the first line, the last row of every block, and all rows of some blocks. These blocks
+contain padding, an error or lines with another spelling. `rows` parses all rows.
 """
 
 from __future__ import annotations
@@ -24,16 +26,19 @@ T = TypeVar("T")
 
 _UNREADABLE = object()
 AT_ONCE = 64 * 1024
-"""The maximum number of bytes of lines that are parsed together, because the values take ten times as much memory."""
+"""The maximum number of bytes of lines that are parsed together. Parsed values take ten times as much memory."""
 _LONG_KEY = 64
 _MEMBERS = {"d", *METADATA}
-"""The members of lines that have metadata or values."""
+"""The members of lines with values (`d`) or with metadata (`m` and `metadata`)."""
 _SHOWN = 40
-"""The maximum number of characters of a line that an error shows."""
+"""The maximum number of characters of a line that are quoted in an error."""
 
 
 class LineFormat(NamedTuple):
-    """A reader of lines: how a row begins and ends, the test for a parsed row, and whether metadata comes first."""
+    """A reader of lines: the bytes that begin and end each row, and the function that checks a parsed row.
+
+    `metadata` says that the first line contains metadata.
+    """
 
     begin: bytes
     end: bytes
@@ -75,7 +80,7 @@ class LineFormat(NamedTuple):
             raise delivered.malformed("it is empty")
 
     def rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield the rows. Their values are in the order of the columns, which `m` or the first row names."""
+        """Yield the rows. The values are in the order of the columns, which the metadata or the first row names."""
         blocks = self.raw(chunks, delivered)
         if self.metadata:
             next(blocks, None)
@@ -85,12 +90,11 @@ class LineFormat(NamedTuple):
     def packed(
         self, chunks: Iterable[bytes], delivered: Delivered, pack: Callable[[bytes], T | None], size: Callable[[], int]
     ) -> Iterator[T | list[tuple[Any, ...]]]:
-        """Yield the rows of a format with metadata, in blocks: the results of `pack`, or decoded rows.
+        """Yield the rows of a format with metadata, in blocks: the results of `pack`, or lists of decoded rows.
 
-        Decoded rows are yielded for a block if `pack` returns None for it.
-
-        `pack` gets the lines of a block. `size` returns the minimum size of a block in bytes, which may change; only
-        the last block may be smaller. The columns are known when `pack` or `size` is called.
+        The argument of `pack` is the lines of a block. If `pack` returns None for a block, the decoded rows are
+        yielded. `size` returns the minimum size of a block in bytes, which may change between calls. Only the last
+        block may be smaller. The columns are known before the first call of `pack` or `size`.
         """
         blocks = self.raw(chunks, delivered)
         next(blocks, None)
@@ -107,7 +111,7 @@ class LineFormat(NamedTuple):
                 counted += len(rows)
 
     def values(self, lines: bytes) -> bytes | None:
-        """Remove the beginning and end that all rows share from lines; None if a line may begin or end differently."""
+        """Remove the bytes that begin and end every row from lines; None if a line may begin or end differently."""
         end = self.end + (b"\r\n" if lines.endswith(b"\r\n") else b"\n")
         if not (lines.startswith(self.begin) and lines.endswith(end)):
             return None
@@ -115,7 +119,7 @@ class LineFormat(NamedTuple):
         return None if self.begin in values or b'],"' in values else values
 
     def _decoded(self, blocks: Iterable[bytes], delivered: Delivered, counted: int) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield the decoded rows of blocks; `counted` is the number of rows before these blocks."""
+        """Yield the decoded rows of blocks. `counted` is the number of rows before these blocks."""
         for lines in _pieces(blocks):
             if (rows := self._arrays(lines, delivered)) is not None:
                 counted += len(rows)
@@ -135,13 +139,14 @@ class LineFormat(NamedTuple):
 
     @staticmethod
     def first_rows(block: bytes, count: int) -> bytes:
-        """Return the first rows of a block. Each row is a line."""
+        """Return the first `count` rows of a block. Each row is a line."""
         return b"".join(line + b"\n" for line in block.split(b"\n", count)[:count])
 
     def _arrays(self, lines: bytes, delivered: Delivered) -> list[tuple[Any, ...]] | None:
-        """Parse lines as one array, after removing the beginning and end that all rows share, and return the rows.
+        """Parse lines together as one array, and return the rows.
 
-        None if any line begins or ends differently.
+        Before parsing, the bytes that begin and end every row are removed. Returns None if a line begins or ends
+        differently from the others.
         """
         end = self.end + (b"\r\n" if lines.endswith(b"\r\n") else b"\n")
         if not (self.metadata and lines.startswith(self.begin) and lines.endswith(end)):
@@ -153,7 +158,7 @@ class LineFormat(NamedTuple):
         return list(map(tuple, rows)) if set(map(len, rows)) == {len(delivered.columns or ())} else None
 
     def _count_if_plain(self, rows: bytes) -> int:
-        """Return the number of rows in a block if all its lines begin and end like a row, otherwise 0."""
+        """Return the number of rows in a block if all its lines begin and end like a row. Otherwise, return 0."""
         # Removing the newlines is four times as fast as counting them with `count`: Python searches with the C library,
         # but counts byte by byte.
         count = len(rows) - len(rows.replace(b"\n", b""))
@@ -169,10 +174,13 @@ class LineFormat(NamedTuple):
         return self.is_row(_parse(rows[rows.rfind(b"\n", 0, -1) + 1 :]), delivered)
 
     def _first_value(self, line: bytes, others: bytes, delivered: Delivered) -> Any:
-        """Parse the first line of an answer. If it is neither a row nor metadata, raise the error that it states."""
+        """Parse the first line of an answer. If the line states an error, raise the error.
+
+        Raises MalformedAnswer for any other line that is neither a row nor metadata.
+        """
         value = _parse(line)
         if value is _UNREADABLE and not delivered.exact and is_error_line(_parse(line + others)):
-            value = _parse(line + others)  # an error body spread over lines
+            value = _parse(line + others)  # the error has several lines
         elif not self.metadata and isinstance(value, dict) and value:
             return value
         if refusal := read_refusal(value):
@@ -183,7 +191,7 @@ class LineFormat(NamedTuple):
     def _one_by_one(self, block: bytes, delivered: Delivered) -> Iterator[bytes]:
         """Parse the rows of a block one by one, and yield them without padding.
 
-        An error, or a line that is not a row, ends the block.
+        An error in the block, or a line that is not a row, raises IncompleteResult after the rows before it.
         """
         good: list[bytes] = []
         failure: IncompleteResult | None = None
@@ -226,7 +234,7 @@ def _gathered(blocks: Iterable[bytes], size: Callable[[], int]) -> Iterator[byte
 
 
 def _pieces(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Split blocks of lines into blocks of at most AT_ONCE bytes, or of one line, to keep the use of memory low."""
+    """Split blocks of lines into blocks of at most AT_ONCE bytes, to save memory. A longer line is a separate block."""
     for block in blocks:
         start = 0
         while start < len(block):
@@ -236,7 +244,7 @@ def _pieces(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def rows_of(records: list[dict[str, Any]], delivered: Delivered) -> list[tuple[Any, ...]]:
-    """Convert records to tuples in the order of the columns, which the first record of the result names."""
+    """Convert records to tuples. The first record of the result determines the columns and their order."""
     if delivered.columns is None and records:
         delivered.columns = tuple(ResultColumn(name) for name in records[0])
     names = [column.name for column in delivered.columns or ()]
@@ -294,12 +302,18 @@ def _check_first(value: Any, line: bytes, delivered: Delivered, metadata: bool) 
 
 
 def _is_in_stream(value: Any) -> bool:
-    """Whether an error has one of the two forms that end a stream: `["error", …]`, or an object with a member `e`."""
+    """Return whether an error has a form that ends a stream.
+
+    There are two such forms: `["error", …]`, and an object with a member `e`.
+    """
     return isinstance(value, list) or (isinstance(value, dict) and "e" in value)
 
 
 def _is_late(value: Any, delivered: Delivered) -> bool:
-    """Whether a line reports late events, if the request asked for such reports. If so, `delivered.late` is called."""
+    """Return whether a line is a report of late events. If the line is such a report, call `delivered.late`.
+
+    The service sends such reports only if the request asked for them.
+    """
     members = value if isinstance(value, dict) else {}
     count, lag = members.get("late"), members.get("lag")
     if delivered.late is None or not isinstance(count, int) or not isinstance(lag, int | float):
@@ -318,7 +332,7 @@ def _columns(value: Any, delivered: Delivered) -> tuple[ResultColumn, ...]:
 
 
 def _first_line(block: bytes) -> tuple[bytes, bytes]:
-    """Return the first line of a block that is not padding, stripped, and the rest of the block."""
+    """Return the first line that is not padding, without blanks around it, and the rest of the block."""
     start = 0
     while end := block.find(b"\n", start) + 1:
         if (line := block[start : end - 1].strip(b" ")) not in (b"", b"\r"):

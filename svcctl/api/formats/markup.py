@@ -1,7 +1,7 @@
-"""Readers of xml and xls. The client does not parse these formats; it only checks that an answer is complete.
+"""Readers of xml and xls. The client does not parse these formats, but checks that an answer is complete.
 
-Both formats mark their own end, and the last bytes of an answer are held back until the end is found. An xml answer
-ends with the closing tag of its root and white space. A spreadsheet is a zip file, which ends with a special record.
+The last bytes of an answer are held back until the end of the document is found. An xml document ends with the closing
+tag of its root, and white space may follow. A spreadsheet is a zip file, which ends with a special record.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def xml(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
 def xls(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
     """Yield the spreadsheet unchanged. Its rows are not counted.
 
-    The older binary format does not mark its end; the only check is that its size is a multiple of a sector.
+    The older binary format of spreadsheets has no end record. In this format, the only check is that the size is a
+    multiple of 512 bytes.
     """
     delivered.rows = None
     head = tail = b""
@@ -87,7 +88,7 @@ def _without_prologue(head: bytes) -> bytes:
 
 
 def _refusal(markup: bytes, tag: bytes) -> Refusal:
-    """Return the error that an xml element `error` states. Its code is in an attribute of the tag, or in the text."""
+    """Return the error in an xml element `error`. Its code is in an attribute of the tag, or in the text."""
     text = " ".join(unescape(re.sub(_TAG, " ", markup.decode("utf-8", "replace"))).split())
     code = re.search(_CODE, tag.decode("utf-8", "replace")) or re.search(_CODE, text)
     return Refusal(text or "the service gave no message", int(code[0]) if code else None)

@@ -1,4 +1,4 @@
-"""The progress of reading an answer, which the readers of all formats update: rows, columns and the request's ID."""
+"""The progress of reading an answer. The readers of all formats update it: rows, columns and the request's ID."""
 
 from __future__ import annotations
 
@@ -14,31 +14,35 @@ if TYPE_CHECKING:
     from svcctl.api.refusals import Refusal
 
 BLOCK_BYTES = 64 * 1024
-"""The number of bytes per delivered block, in formats whose readers collect bytes into blocks."""
+"""The number of bytes per block, in formats whose readers collect bytes into blocks."""
 
 MAX_ROW = 64_000_000
 """The maximum number of bytes of a row. Without this limit, a body without line ends would fill the memory."""
 
 MAX_COLUMNS = 50_000
-"""The maximum number of columns of a result: a column takes some hundred bytes of memory even if its name is short."""
+"""The maximum number of columns of a result. Even a column with a short name takes some hundred bytes of memory."""
 MAX_HEADING = 8_000_000
-"""The maximum number of bytes of the names of a result's columns together."""
+"""The maximum total number of bytes of the names of a result's columns."""
 NAMES_PER_COLUMN = 4
-"""How many names in JSON count as one column. A column has three: its own name, `type` and `index`."""
+"""The number of JSON names that count as one column. A column has only three: its own name, `type` and `index`."""
 
 
 Late = Callable[[int, float], None]
-"""Called with the number of events that came too late for their group, and the delay in seconds that is allowed."""
+"""A function that is called when the service reports late events.
+
+The first argument is the number of events that arrived too late to be counted in their group. The second argument is
+the allowed delay in seconds.
+"""
 
 
 @dataclass(slots=True)
 class Delivered:
     """The progress of reading one answer, and the facts about the answer that its reader needs.
 
-    `rows` is the number of delivered rows, or None in a format whose rows are not counted. `columns` is None until the
+    `rows` is the number of delivered rows; None in a format whose rows are not counted. `columns` is None until the
     columns are known. `cid` is the ID of the request. `late` is called when the service reports late events.
-    `marks_end` says that the body marks its own end, so that it does not matter how the connection ended. `exact` says
-    that the service states errors only in a form that no row has, see `svcctl.api.refusals`.
+    `marks_end` says that the format shows where the body ends, so that the reader need not know how the connection
+    ended. `exact` says that the service states errors only in a form that no row can have (see `svcctl.api.refusals`).
     """
 
     rows: int | None = 0
@@ -67,7 +71,10 @@ class Delivered:
         return self.incomplete("the connection closed in the middle")
 
     def check_width(self, columns: int, size: int = 0) -> None:
-        """Raise IncompleteResult for more than MAX_COLUMNS columns, or more than MAX_HEADING bytes of their names."""
+        """Raise IncompleteResult for more than MAX_COLUMNS columns. `size` is the number of bytes of their names.
+
+        Also raises IncompleteResult if `size` is more than MAX_HEADING.
+        """
         if columns > MAX_COLUMNS:
             raise self.incomplete(f"it has more than {MAX_COLUMNS} columns")
         if size > MAX_HEADING:

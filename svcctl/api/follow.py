@@ -1,24 +1,24 @@
-"""A continuous query that is resumed when its connection breaks, and delivers every row exactly once.
+"""A continuous query that is resumed when its connection breaks, and that delivers every row exactly once.
 
-Delivered rows are remembered by hash. After a break the query is sent again, and rows that were delivered before are
-skipped. While all rows are remembered, the query is sent again unchanged. So the dates and the order of events do not
-matter: late events, and events with dates in the future, are neither lost nor repeated.
+Delivered rows are remembered by their hash. After a break, the query is sent again, and rows that were delivered before
+are skipped. While all rows are remembered, the query is sent again unchanged. So late events, and events with dates in
+the future, are neither lost nor repeated.
 
-At most MAX_REMEMBERED rows are remembered; when there are more, the rows of the oldest seconds are forgotten. After a
-break the query then begins after the forgotten seconds. An event dated in the forgotten seconds is missed if it is
-stored after the break began. When even the newest second is forgotten, the query cannot be resumed. The newest second
-is never later than the service's clock, because an event that is dated in the future by mistake must not decide where
-the query is resumed.
+At most MAX_REMEMBERED rows are remembered. If there are more rows, the rows of the oldest seconds are forgotten. After
+a break, the query then starts after the forgotten seconds. An event with a date in the forgotten seconds is missed if
+the service stores the event after the beginning of the break. If even the newest second is forgotten, the query cannot
+be resumed. The newest second is never later than the service's clock. Otherwise, one event with a wrong date in the
+future would decide where the query is resumed.
 
-A query that groups is always sent again from the newest second, because a late event changes the row of its group.
+A query with a group is always sent again from the newest second, because a late event changes the row of its group.
 
-A query with an end is complete when the service closes a connection after that end, by the service's clock. A
-connection that closes earlier counts as broken.
+The service closes the connection of a query with an end after that end has passed, by the service's clock. The result
+is then complete. A connection that closes earlier counts as broken.
 
-A service closes the connection when a limit in the query's text is reached, but proxies and restarts close connections
-too. So a limit at the end of the text is counted here, over all connections, like the limit of the request. With any
-other limit or offset in the text, a query cannot be resumed. The text of a saved query is not known here, so a saved
-query is always sent again, and a limit in it counts for each connection.
+A service also closes the connection when a limit in the query's text is reached. But proxies and restarts close
+connections, too. So a limit at the end of the text is counted here, over all connections, like the limit of the
+request. With any other limit or offset in the text, the query cannot be resumed. The text of a saved query is not known
+here. So a saved query is always sent again, and a limit in its text applies to each connection separately.
 """
 
 from __future__ import annotations
@@ -50,15 +50,18 @@ MAX_REMEMBERED = 200_000
 LATE_SECONDS = 60.0
 """The minimum number of seconds between two notes about late events."""
 DATE_SECONDS = 1.0
-"""The precision of the header Date, in seconds. The service's clock may be ahead of the header by up to this much."""
+"""The precision of the header Date, in seconds. The service's clock may be ahead of the header by up to this number."""
 QUIET_SECONDS = 1.0
-"""The seconds without a row after which a new connection is assumed to have sent all events of the break."""
+"""The number of seconds without a row after which a new connection counts as caught up.
+
+It is assumed that the connection has then sent all events that were stored during the break.
+"""
 
 
 class Memory:
     """Counts how often each row was delivered.
 
-    At most `most` rows are kept; the rows of the oldest seconds are forgotten first.
+    At most `most` rows are remembered. The rows of the oldest seconds are forgotten first.
     """
 
     def __init__(self, most: int = MAX_REMEMBERED) -> None:
@@ -69,10 +72,13 @@ class Memory:
         self._rows = 0
         self._newest: int | None = None
         self._forgotten: int | None = None
-        """The newest second whose rows are forgotten."""
+        """The newest second that has forgotten rows; None if no rows are forgotten."""
 
     def add(self, second: int, row: int, now: float) -> None:
-        """Remember a row, given the second of its date and its hash; `now` is the service's time in epoch seconds."""
+        """Remember a row. `second` is the second of its date, and `row` is its hash.
+
+        `now` is the service's time in epoch seconds.
+        """
         present = min(second, int(now))
         self._newest = present if self._newest is None else max(self._newest, present)
         if self._forgotten is not None and second <= self._forgotten:
@@ -87,10 +93,10 @@ class Memory:
             self._rows -= self._seconds.pop(self._forgotten).total()
 
     def resume(self, *, groups: bool = False) -> tuple[int | None, dict[int, Counter[int]]]:
-        """Return the second from which to request rows after a break, and the delivered rows to skip.
+        """Return the second from which rows are requested after a break, and the delivered rows that must be skipped.
 
-        The second is None while all rows are remembered; with `groups`, it is always the newest second.
-        IncompleteResult if rows of the newest second were forgotten.
+        With `groups`, the second is always the newest second. Without `groups`, it is None while all rows are
+        remembered. Raises IncompleteResult if rows of the newest second were forgotten.
         """
         if self._newest is not None and groups and (self._forgotten is None or self._forgotten < self._newest):
             return self._newest, self._copy()
@@ -108,12 +114,13 @@ class Memory:
 
 
 class Follow:
-    """A continuous query over several connections; `with` opens the first one, and `rows` yields the rows.
+    """A continuous query over several connections. Entering the `with` block opens the first connection.
 
-    `request` must be in json/simple/compact, and its dates must be epoch seconds, so that the request means the same
-    when it is sent again. `reader` is the pipe of Client.query. `notify` gets a note of every break, of every new
-    connection, and of each other reason why no connection can be made; `advice` returns a hint about an error. The rows
-    end when the request's `to` has passed. Any error other than a broken connection is raised.
+    `rows` yields the rows, which end when the request's `to` has passed. `request` must be in json/simple/compact. Its
+    dates must be epoch seconds, so that the request has the same meaning when it is sent again. `reader` is the pipe of
+    Client.query. `notify` is called with a text for every break, for every new connection, and for each new reason why
+    no connection can be made. `advice` returns a hint about an error. Any error other than a broken connection is
+    raised.
     """
 
     def __init__(
@@ -135,44 +142,47 @@ class Follow:
         self._sleep = sleep
         self._clock = clock
         self._ahead = 0.0
-        """The number of seconds by which the service's clock is ahead of ours."""
+        """The number of seconds by which the service's clock is ahead of this machine's clock."""
         self._memory = Memory()
         self._left_out = request.skip or 0
-        """The number of rows that are still to be skipped."""
+        """The number of rows that must still be skipped, because the request has a `skip`."""
         self._undated: str | None = None
-        """The JSON of a value of eventdate that is not a date; None if there was none."""
+        """A value of eventdate that is not a date, as JSON; None if all values were dates."""
         self._connection = ExitStack()
         self._arriving: Iterator[tuple[Any, ...]] = iter(())
         self._first: int | None = None
-        """The second at which this connection's query starts.
+        """The second at which the query of the current connection starts; None if the query is unchanged.
 
-        Older rows are parts of groups that were delivered before.
+        Rows with earlier dates belong to groups that were already delivered.
         """
         self._delivered: Mapping[int, Counter[int]] = {}
-        """Rows of earlier connections that this connection has not sent again yet."""
+        """The rows of earlier connections that the current connection has not sent again yet."""
         self._failures = 0
-        """The number of failed attempts in a row.
+        """The number of failed attempts to connect in a row.
 
         A connection counts as failed if it sent no new row and ended sooner than the delay before it.
         """
         self._delay = 0.0
         """The delay before the last attempt to connect, in seconds."""
         self._answered: float | None = None
-        """The time at which the last attempt was answered; None if there was no answer."""
+        """The time at which the service answered the last attempt; None if the service did not answer."""
         self._limit, self._recounted = _limits(request)
         self._groups = outline(request.query or "").has("group")
         self.columns: Sequence[ResultColumn] = ()
         self.row_count = 0
         self._late, self._late_before = 0, 0
-        """The number of events that came too late for their group: on this connection, and on earlier connections."""
+        """The number of events that arrived too late to be counted in their group.
+
+        The first number is for the current connection, the second for all earlier connections.
+        """
         self._late_noted, self._late_noted_at = 0, -math.inf
         self._lag = 0.0
         self._since: str | None = None
         """The time at which the connection broke, as text; None as soon as a new connection has caught up."""
         self._again = 0.0
-        """The time at which the new connection was made or its last row arrived; 0 while there is no connection."""
+        """The time at which the new connection was made or sent its last row; 0 while there is no connection."""
         self._behind = 0.0
-        """The time at which the new connection was made, in epoch seconds by the service's clock."""
+        """The time at which the new connection was made, in epoch seconds of the service's clock."""
 
     def __enter__(self) -> Self:
         self._connect()
@@ -184,10 +194,10 @@ class Follow:
 
     @property
     def broken(self) -> IncompleteResult | None:
-        """Return the error to raise if reading ends now; None if no rows are missing.
+        """The error to raise if reading ends now; None if no rows are missing.
 
-        Rows are missing while there is no connection, and until a new connection has sent the events stored during the
-        break.
+        Rows are missing while there is no connection. They are also missing until a new connection has sent the events
+        that were stored during the break.
         """
         if self._since is None or self.row_count == self._limit or 0 < self._again <= self._clock() - QUIET_SECONDS:
             return None
@@ -228,7 +238,7 @@ class Follow:
         return isinstance(end, int | float) and self._clock() + self._ahead + DATE_SECONDS >= end
 
     def _new_rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of the current connection that no earlier connection delivered."""
+        """Yield those rows of the current connection that earlier connections have not delivered."""
         at = next((index for index, column in enumerate(self.columns) if column.name == "eventdate"), None)
         for row in self._arriving:
             if self._since is not None and at is not None:
@@ -243,14 +253,14 @@ class Follow:
     def _catch_up(self, date: Any) -> None:
         """Note the date of a row.
 
-        A new connection has caught up when a row is dated after the start of the connection.
+        If the date is after the start of the new connection, the connection has caught up.
         """
         self._again = self._clock()
         if isinstance(date, int | float) and date >= self._behind * 1000:
             self._since = None
 
     def _is_new(self, date: Any, row: tuple[Any, ...]) -> bool:
-        """Whether a row is new, so that no earlier connection has delivered it. New rows are remembered."""
+        """Return whether earlier connections have not delivered a row. If the row is new, remember it."""
         if isinstance(date, bool) or not isinstance(date, int | float) or not math.isfinite(date):
             self._undated = json.dumps(date)
             return True
@@ -266,7 +276,7 @@ class Follow:
         return True
 
     def _connect(self, *, once: bool = False) -> None:
-        # The limit and the rows to skip count over all connections, so they are not sent to the service.
+        # The limit and the skipped rows are counted here over all connections, so they are not sent to the service.
         request = replace(self._request, limit=None, skip=None)
         self._first, self._delivered = self._memory.resume(groups=self._groups)
         if self._first is not None:
@@ -288,9 +298,8 @@ class Follow:
     def _same_columns(self, now: Sequence[ResultColumn]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
         """Return a function that reduces a row to the columns of the first connection.
 
-        The table may have more columns now.
-
-        ServiceError when a column is gone or has another type, because rows could not be compared with delivered rows.
+        `now` is the columns of the current connection. The table may have more columns than before. Raises ServiceError
+        if a column is missing now or has another type, because rows could not be compared with delivered rows.
         """
         places = [now.index(column) for column in self.columns if column in now]
         if len(places) < len(self.columns):
@@ -301,7 +310,10 @@ class Follow:
         return lambda row: tuple(row[place] for place in places)
 
     def _came_late(self, count: int, lag: float) -> None:
-        """Note the service's count of late events; `lag` is how many seconds an event may be late for its group."""
+        """Note the number of late events that the service reports.
+
+        `lag` is the number of seconds by which an event may be late and still be counted in its group.
+        """
         self._late, self._lag = count, lag
         if self._clock() >= self._late_noted_at + LATE_SECONDS:
             self._note_late()
@@ -335,7 +347,7 @@ class Follow:
                 self._failures = 0
             self._failures += 1
             self._delay = max(least, retry.delay(self._failures))
-            if (reason, hint) != last_note:  # one note is enough for a long outage
+            if (reason, hint) != last_note:  # one note for a long outage is enough
                 self._notify(f"{reason}; reconnecting in {length_text(round(self._delay, 1))}")
                 if hint is not None:
                     self._notify(hint)
@@ -357,9 +369,9 @@ class Follow:
 
 
 def _limits(request: QueryRequest) -> tuple[int | None, list[str]]:
-    """Return the limit over all connections, and the keywords that each connection would count again.
+    """Return the limit over all connections, and the keywords in the query that each connection would count separately.
 
-    The keywords are `limit` and `offset`.
+    The limit is None if the query has no limit. The keywords are `limit` and `offset`.
     """
     limits = [] if request.limit is None else [request.limit]
     removing = ("where", "group", "limit", "offset")

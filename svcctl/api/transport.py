@@ -1,7 +1,7 @@
 """Send calls: sign each attempt, retry failures, and report each request with its answer to an observer.
 
-This module decides when a request may be repeated, and which exception is raised in the end. `svcctl.api.wire` carries
-the bytes, and `svcctl.api.refusals` recognises the errors in bodies.
+This module decides when a request may be repeated, and which exception is raised in the end. `svcctl.api.wire` sends
+and receives the bytes, and `svcctl.api.refusals` recognises the errors in bodies.
 """
 
 from __future__ import annotations
@@ -38,27 +38,36 @@ from svcctl.errors import IncompleteResult, ServiceError, SvcctlError, Unavailab
 from svcctl.words import is_secret, mask, mask_urls, size_text
 
 SILENCE_SECONDS = 300.0
-"""The seconds that a continuous query waits for a byte: events may be rare, but a dead connection must be noticed."""
+"""The maximum number of seconds that a continuous query waits for the next byte.
+
+The limit is high because events may be rare. Without a limit, a dead connection would never be noticed.
+"""
 LATE_HEADER = "x-svc-late"
-"""The header of a request by which the client asks svcctl's own service to report late events in the answer."""
+"""The header of a request that asks svcctl's own service to report late events in the answer."""
 CUT_TEXTS = "x-svc-cut-texts"
-"""The header in which svcctl's own service states how many texts it cut to fit the cells of a spreadsheet."""
+"""The header in which svcctl's own service states how many texts it shortened to fit into spreadsheet cells."""
 LOST_TABLES = "x-svc-lost-tables"
 """The header in which svcctl's own service states how many of its tables have lost events."""
 CLOCK_SKEW_SECONDS = 60
-"""The error about a refused signature mentions a difference between the clocks that is larger than this, in seconds."""
+"""The maximum difference between the clocks of client and service, in seconds, that is not mentioned.
+
+If the difference is larger, the error about a refused signature mentions the difference.
+"""
 
 _DEFAULTS = {
     "Connection": "keep-alive",
     "Accept": "*/*",
-    # The bytes are passed on as they arrive, so compression would only cost time.
+    # The bytes are processed as they arrive, so compression would only cost time.
     "Accept-Encoding": "identity",
     "User-Agent": "svcctl",
 }
 _SAFE = "!$%&'()*+,-./:;=?@[]_~"
-"""The characters of a path or a query that are sent unquoted; `%` begins a character that is already quoted."""
+"""The characters of a path or a query that are sent unquoted.
+
+`%` is one of them, because it begins a quoted character.
+"""
 _UNSENDABLE = (InvalidURL, LocalProtocolError, UnsupportedProtocol, UnicodeEncodeError)
-"""The errors of a request that cannot be sent. UnicodeEncodeError is about a character in the URL."""
+"""The errors of a request that cannot be sent. UnicodeEncodeError means that a character in the URL cannot be sent."""
 _NOT_SENT = (ConnectError, ConnectTimeout, ProxyError)
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 
@@ -68,10 +77,11 @@ T = TypeVar("T")
 
 
 class Exchange:
-    """One request and the head of its answer, with redacted secrets.
+    """One request and the head of its answer, with masked secrets.
 
     Without an answer, `status` is None and `failure` is the reason. `changes` says whether the request may change
-    something at the service. Secrets are redacted only when headers or the body are read, which is rare.
+    something in the service. Secrets are masked only when the headers or the body are read, because few callers read
+    them.
     """
 
     def __init__(
@@ -110,7 +120,7 @@ class Exchange:
 
     @property
     def note(self) -> str:
-        """A note if values in `body` are redacted, otherwise an empty text.
+        """A note if values in `body` are masked; otherwise empty.
 
         All other bytes of `body` are the bytes that were signed.
         """
@@ -118,7 +128,7 @@ class Exchange:
 
     @property
     def reports_loss(self) -> bool:
-        """Whether the service says that its tables have lost events."""
+        """Whether the answer says that tables of the service have lost events."""
         return LOST_TABLES in self._answer_headers
 
 
@@ -126,14 +136,14 @@ MASKED = "the signature and the content-length are of the unmasked body"
 
 
 class Preview(NamedTuple):
-    """The request that a call would send, with redacted secrets; `note` is empty if nothing in the body is redacted."""
+    """The request that a call would send, with masked secrets. If nothing in the body is masked, `note` is empty."""
 
     text: str
     note: str
 
 
 class Retry(NamedTuple):
-    """A failed attempt. The next attempt is number `attempt` of `attempts`, and begins in `delay` seconds."""
+    """A failed attempt. The next attempt has the number `attempt` of `attempts`, and begins in `delay` seconds."""
 
     failure: SvcctlError
     delay: float
@@ -145,12 +155,12 @@ Event = Exchange | Retry | UnprovenEnd
 
 
 class RepeatableRequest(NamedTuple):
-    """A call of the service. Each attempt builds a new request from it.
+    """A call of the service. Each attempt builds a new request from the call.
 
-    `repeatable` says that the call may be done twice without harm. `reseller` marks an operation for resellers.
-    `endless` marks a call whose answer may be silent for a long time. `whole` marks a call whose answer begins only
-    when the service has all of it. A call that is `as_is` returns the last answer, even a refusal, and `Sender.error`
-    makes an error of that.
+    `repeatable` says that the service may carry out the call twice without harm. `reseller` marks an operation for
+    resellers. `endless` marks a call whose answer may be silent for a long time. `whole` marks a call whose answer
+    begins only after the service has computed all of it. With `as_is`, the last answer is returned even if it states an
+    error. `Sender.error` converts such an answer to an error.
     """
 
     method: str
@@ -163,18 +173,24 @@ class RepeatableRequest(NamedTuple):
     whole: bool = False
     as_is: bool = False
     once: bool = False
-    """Whether there is only one attempt, because the caller itself retries."""
+    """Whether there is only one attempt, because the caller makes the retries."""
     reader: int | None = None
-    """The pipe that the answer is written to: ReaderClosed is raised when nobody reads the pipe any more."""
+    """The pipe to which the caller writes the answer.
+
+    ReaderClosed is raised when no process reads this pipe any more.
+    """
     closing: Closing | None = None
-    """If set, the service is asked to close the connection after the answer, and this object notes how it ended."""
+    """If set, the service is asked to close the connection after the answer.
+
+    The object notes how the connection ended.
+    """
 
 
 class Sender:
     """Sends calls, with retries and a new signature for each attempt. `Client` documents the options.
 
-    `change` returns a description of a call that may change something, and None for a call that only reads. A
-    read-only `guard` refuses calls that may change something.
+    `change` describes a call that may change something, and returns None for a call that only reads. A read-only
+    `guard` refuses calls that may change something.
     """
 
     def __init__(
@@ -209,15 +225,15 @@ class Sender:
     def send(
         self, call: RepeatableRequest, read: Callable[[Response], T], after_loss: Callable[[], T | None] | None = None
     ) -> T:
-        """Send a call until an attempt succeeds, or no more attempts are allowed.
+        """Send a call until an attempt succeeds, or until no more attempts are allowed.
 
-        Returns the result of `read` for the answer. `read` closes the answer, or leaves that to the caller. It raises
-        Unavailable for an unusable answer, although the request may have been carried out.
+        Returns the result of `read` for the answer. `read` closes the answer, or its caller does so. If the answer is
+        unusable, `read` raises Unavailable, although the service may have carried out the request.
 
-        The request may also have been carried out if its reply was lost. `after_loss` is then called before the next
-        attempt. If its result is not None, no attempt follows, and this result is returned.
+        If a reply was lost, the service may have carried out the request, too. In this case, `after_loss` is called
+        before the next attempt. If its result is not None, there is no further attempt, and this result is returned.
 
-        UsageError for a call that the guard refuses.
+        Raises UsageError for a call that the guard refuses.
         """
         if (change := self._change(call)) is not None:
             self._guard.refuse_change(change)
@@ -260,12 +276,15 @@ class Sender:
         raise AssertionError("the last attempt returns or raises")
 
     def accepts(self, error: UnprovenEnd) -> bool:
-        """Whether an answer counts as complete although its end is not proven."""
+        """Return whether an answer counts as complete, although it may have been cut off when its connection ended.
+
+        This is so if `any_close` is set and the connection was closed without close_notify.
+        """
         if not (self._any_close and error.closed):
             return False
         if self._observe and not self._accepted:
             self._observe(error)
-        self._accepted = True  # all answers of a service end in the same way, so one report is enough
+        self._accepted = True  # one report is enough, because all answers of a service end in the same way
         return True
 
     def preview(self, call: RepeatableRequest) -> Preview:
@@ -330,12 +349,12 @@ class Sender:
         self._observe(Exchange(call, request, response, seconds, failure, changes=changes, secret_headers=secret))
 
     def _is_last(self, call: RepeatableRequest, response: Response, attempt: int) -> bool:
-        """Whether no attempt follows an unsuccessful answer."""
+        """Return whether no further attempt follows an unsuccessful answer."""
         again = response.status_code in retry.STATUSES and not _may_be_done(call, response)
         return not again or attempt == self._attempts
 
     def error(self, call: RepeatableRequest, response: Response, start: bytes) -> SvcctlError:
-        """Return the error that an unsuccessful answer states; `start` is the beginning of its body."""
+        """Return the error that an unsuccessful answer states. `start` is the beginning of its body."""
         status = response.status_code
         if location := response.headers.get("location") if response.is_redirect else None:
             if not _is_url(urljoin(call.url, location)):
@@ -361,7 +380,10 @@ class Sender:
 
 @contextmanager
 def _doubtful(*, changes: bool) -> Iterator[None]:
-    """Add a hint to the error about an unusable answer: a request that `changes` something may have succeeded."""
+    """Add a hint to the error about an unusable answer: the service may have carried out the request.
+
+    The hint is added only if the request `changes` something.
+    """
     try:
         yield
     except Unavailable as error:
@@ -371,7 +393,7 @@ def _doubtful(*, changes: bool) -> Iterator[None]:
 
 
 def _headers(call: RepeatableRequest) -> Headers:
-    """Return the headers of a call's request. LocalProtocolError for a header that cannot be sent."""
+    """Return the headers of a call's request. Raises LocalProtocolError for a header that cannot be sent."""
     additions = call.headers or {}
     for name, value in additions.items():
         check_header(name, value)
@@ -393,25 +415,25 @@ def _is_url(text: str) -> bool:
 
 
 def _target(url: str) -> bytes:
-    """Return the path and the query of a URL; characters that cannot be sent are quoted."""
+    """Return the path and the query of a URL. Characters that cannot be sent are quoted."""
     parts = urlsplit(url)
     path = quote(parts.path or "/", safe=_SAFE)
     return (f"{path}?{quote(parts.query, safe=_SAFE)}" if parts.query else path).encode()
 
 
 def _unsendable(error: Exception) -> UsageError:
-    """Return the error for a request that HTTP cannot carry.
+    """Return the error for a request that cannot be sent by HTTP.
 
-    The message shows neither the URL nor the value of a header.
+    The message contains neither the URL nor the value of a header.
     """
     what = str(error) if isinstance(error, LocalProtocolError) else "its URL is not valid"
     return UsageError(f"the request cannot be sent: {what}")
 
 
 def _shown_headers(headers: Headers, secret: frozenset[str]) -> tuple[tuple[str, str], ...]:
-    """Return headers that may be logged.
+    """Return the headers in a form that may be logged.
 
-    The value of a header is masked if its name is in `secret`, or looks like the name of a secret.
+    The value of a header is masked if its name is in `secret`, or if its name is typical of secrets.
     """
     masked = secret | _SECRET_HEADERS
     return tuple((name, mask() if name in masked or is_secret(name) else value) for name, value in headers.items())
@@ -422,10 +444,9 @@ _COLON = r"[ \t\r\n]*:[ \t\r\n]*"
 
 
 def _shown_body(body: bytes) -> tuple[str, str]:
-    """Return a body that may be logged, and a note, which is empty if nothing is masked.
+    """Return a body in a form that may be logged, and a note. If nothing is masked, the note is empty.
 
-    The body is the text that is signed and sent, except that values are masked, at any depth, if their keys name
-    secrets.
+    The body is the text that is signed and sent. Only values under keys that name secrets are masked, at any depth.
     """
     try:
         text = body.decode()
@@ -446,14 +467,17 @@ def _shown_body(body: bytes) -> tuple[str, str]:
 
 
 def _may_be_done(call: RepeatableRequest, response: Response) -> bool:
-    """Whether a gateway answered, the service may have carried out the call, and the call must not be repeated."""
+    """Return whether the service may have carried out a call that must not be repeated.
+
+    This is the case for all HTTP statuses that are retried, except those in NOT_DONE.
+    """
     return response.status_code in retry.STATUSES - retry.NOT_DONE and not call.repeatable
 
 
 def _start_of(response: Response) -> bytes:
     """Read at most MAX_BODY bytes of an error's body.
 
-    Failures to read the body are ignored, because the HTTP status says enough.
+    Errors while the body is read are ignored, because the HTTP status is sufficient.
     """
     start = bytearray()
     with suppress(Unavailable, IncompleteResult, RequestError):
@@ -462,7 +486,7 @@ def _start_of(response: Response) -> bytes:
 
 
 def _no_answer(call: RepeatableRequest, error: Exception, hint: str | None) -> Unavailable:
-    """Return the error for a call without an answer. If there is no `hint`, the advice depends on the reason."""
+    """Return the error for a call without an answer. If `hint` is None, the advice depends on the reason."""
     host = urlsplit(call.url).netloc
     connected = isinstance(error, ReadError)
     meaning, advice = addresses.tls_failure(error, connected=connected) or (

@@ -1,8 +1,8 @@
-"""The framings of an answer's body: by chunks, by its length, or by the end of the connection.
+"""The three framings of an answer's body. The end of the body is shown by chunks, a length or the connection's end.
 
-A framing takes the part of the body that has arrived out of a buffer, the box. The arrived bytes of a chunked body may
-have hundreds of chunks; their contents are joined in one step. Most servers send chunks of one size, so the line before
-a chunk is first compared with the line before the previous chunk.
+The bytes of the connection are in a buffer, which the code calls the box. A framing takes the body out of the box. The
+box may contain hundreds of chunks, and their contents are joined in one step. Before each chunk, there is a line with
+its size. Most servers send chunks of one size, so this line is first compared with the previous line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol
 from svcctl.api.wire.failures import RemoteProtocolError
 
 MAX_LINE = 4096
-"""The maximum length, in bytes, of the line before a chunk. Everything after the size in that line is ignored."""
+"""The maximum length, in bytes, of the line before a chunk. In this line, everything after the size is ignored."""
 CUT = "the connection closed in the middle of the answer"
 
 _CHUNK_SIZE = rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?\r\n"
@@ -23,16 +23,16 @@ _TRAILER = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\r\n\x00]*\r\n)*\r\n"
 
 
 class Framing(Protocol):
-    """Takes a body out of the bytes of a connection, and finds its end."""
+    """Takes a body out of the bytes of a connection, and finds the end of the body."""
 
     ended: bool
 
     def take(self, box: bytearray, start: int, end: int) -> tuple[bytes, int]:
-        """Return the bytes of the body from `start` to `end` in the box, and the index where the next call begins."""
+        """Return the bytes of the body between `start` and `end` in the box, and the index for the next call."""
         ...
 
     def closed(self) -> None:
-        """Note that the connection has ended. RemoteProtocolError unless the body may end there."""
+        """Note that the connection has ended. Raises RemoteProtocolError if the body cannot end there."""
         ...
 
 
@@ -66,9 +66,9 @@ class UntilClose:
 
 
 class Chunked:
-    """A body in chunks; a line before each chunk states its size.
+    """A body in chunks. A line before each chunk states the size of the chunk.
 
-    Trailers of at most `max_trailer` bytes are dropped.
+    Trailers, which are headers after the body, are dropped. They may have at most `max_trailer` bytes.
     """
 
     def __init__(self, max_trailer: int) -> None:
@@ -99,7 +99,7 @@ class Chunked:
             self._left = int(line[1], 16)
             self._last = self._left == 0
             step = len(border) + self._left
-            # Take this chunk, and the complete chunks after it as long as they have the same line.
+            # Take this chunk, and the complete chunks after it that have the same line before them.
             while at + step <= end and not self._last and box.startswith(border, at + self._left):
                 pieces.append(view[at : at + self._left])
                 at += step
@@ -111,7 +111,7 @@ class Chunked:
         raise RemoteProtocolError(CUT)
 
     def _refuse_bad_line(self, box: bytearray, at: int, end: int) -> None:
-        """Raise RemoteProtocolError unless the bytes may be the beginning of the line before a chunk."""
+        """Raise RemoteProtocolError if the bytes cannot be the beginning of the line before a chunk."""
         lead = 0 if self._line is _FIRST_CHUNK else 2
         whole = box.find(b"\r\n", at + lead, end) >= 0
         if whole or end - at > MAX_LINE or not b"\r\n".startswith(bytes(box[at : at + lead])[: end - at]):

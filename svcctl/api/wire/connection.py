@@ -1,7 +1,7 @@
-"""One connection of the client: it sends a request, and reads the answer in blocks of all bytes that have arrived.
+"""One connection of the client. It sends a request, and reads the answer in blocks.
 
-The socket never blocks while an answer is read. So a read takes one system call if the service is faster than the
-reader, and nothing waits until a block is full.
+A block contains all bytes that have arrived. The socket never blocks while an answer is read. So if the service is
+faster than the reader, a read needs only one system call. A read never waits until a block is full.
 """
 
 from __future__ import annotations
@@ -25,18 +25,24 @@ if TYPE_CHECKING:
 RECEIVED_BYTES = 256 * 1024
 """The maximum number of bytes of an answer that are received at once."""
 LEFTOVER_BYTES = 128 * 1024
-"""The room before a block for the rest of the previous block, in bytes: more than a head or trailers may have."""
+"""The number of bytes that are reserved before each block for the rest of the previous block.
+
+The number is larger than the maximum size of a head or of trailers.
+"""
 PARSED_BYTES = 128 * 1024
-"""The number of bytes that a framing gets at once: more than trailers may have, but fewer than the cache of a core."""
+"""The number of bytes of a body that are parsed at once.
+
+The number is larger than the maximum size of trailers, and smaller than the cache of a processor core.
+"""
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _MAX_INTERIM = 100
 
 
 class Connection:
-    """A connection to one origin, for one answer at a time.
+    """A connection to one origin (scheme, host and port). It carries one answer at a time.
 
-    A connection is not used again after `idle` seconds without use.
+    After `idle` seconds without use, the connection is not used again.
     """
 
     def __init__(self, connected: socket.socket | LayeredTLS, idle: float = 0.0) -> None:
@@ -56,9 +62,10 @@ class Connection:
         self._socket.close()
 
     def send(self, data: bytes, timeout: float | None, reader: int | None = None) -> None:
-        """Send a request. No error is raised if the peer stops reading, because it may have answered already.
+        """Send a request. If the peer stops reading, no error is raised, because the peer may already have answered.
 
-        While the answer is awaited, ReaderClosed is raised as soon as nobody reads the pipe `reader` any more.
+        While the client waits for the answer, ReaderClosed is raised as soon as no process reads the pipe `reader` any
+        more.
         """
         self._socket.settimeout(timeout)
         try:
@@ -71,10 +78,13 @@ class Connection:
         self._poll.register(self._socket, select.POLLIN)
         self._reader = reader
         if reader is not None:
-            self._poll.register(reader, 0)  # poll always reports an error of the pipe
+            self._poll.register(reader, 0)  # even with the mask 0, poll reports errors of the pipe
 
     def head(self, seconds: float | None) -> Head:
-        """Read the head of the answer, within `seconds`. Interim answers are dropped; each one restarts the wait."""
+        """Read the head of the answer within `seconds`.
+
+        Interim answers are dropped, and each one restarts the time limit.
+        """
         for _ in range(_MAX_INTERIM):
             head = read_head(self._head_bytes(None if seconds is None else time.monotonic() + seconds))
             if head.status >= 200:
@@ -86,7 +96,7 @@ class Connection:
     def body(self, framing: Framing, seconds: float | None, first: float | None) -> Iterator[bytes]:
         """Read the body in blocks.
 
-        The wait for the first bytes is at most `first` seconds, each later wait at most `seconds`.
+        The wait for the first bytes takes at most `first` seconds. Each later wait takes at most `seconds`.
         """
         wait = first
         while True:
@@ -106,16 +116,18 @@ class Connection:
     def wait_for_end(self, seconds: float) -> None:
         """Wait until the peer closes the connection, and drop all bytes until then.
 
-        ReadTimeout when the peer does not close it in time, ReadError when it does not close it properly.
+        Raises ReadTimeout if the peer does not close the connection in time. Raises ReadError if the connection is not
+        closed properly.
         """
         deadline = time.monotonic() + seconds
         while self._fill(deadline - time.monotonic()):
             self._start = self._end
 
     def leave(self, lasting: bool) -> bool:
-        """Finish with an answer that was read.
+        """Finish an answer that was read to its end.
 
-        Returns whether the connection is still open and no bytes follow the answer.
+        Returns whether the connection is still open and no bytes follow the answer. `lasting` says whether the head of
+        the answer allows another request.
         """
         self._idle_since = time.monotonic()
         if self._reader is not None:
@@ -125,7 +137,11 @@ class Connection:
 
     @property
     def is_usable(self) -> bool:
-        """Whether another request can be sent: the connection was not idle too long, and the peer has sent no bytes."""
+        """Whether the connection can be used for another request.
+
+        This is the case if the connection was idle for less than the limit, and the peer has neither sent bytes nor
+        closed the connection.
+        """
         return time.monotonic() - self._idle_since < self._idle and not self._poll.poll(0)
 
     def _head_bytes(self, deadline: float | None) -> bytes:
@@ -142,7 +158,7 @@ class Connection:
         return data
 
     def _fill(self, seconds: float | None) -> bool:
-        """Wait for bytes, and receive all that have arrived. Returns False when the connection has ended."""
+        """Wait for bytes, and receive all bytes that have arrived. Returns False if the connection has ended."""
         rest = self._box[self._start : self._end]
         size = self._receive(seconds)
         self._start, self._end = LEFTOVER_BYTES - len(rest), LEFTOVER_BYTES + size
@@ -150,9 +166,10 @@ class Connection:
         return size > 0
 
     def _receive(self, seconds: float | None) -> int:
-        """Wait for bytes, put all that have arrived into the box after LEFTOVER_BYTES bytes, and return their number.
+        """Wait for bytes, write all bytes that have arrived into the box, and return their number.
 
-        The number is 0 at the end of the connection. An error that comes after some bytes is raised by the next call.
+        The first byte is written after LEFTOVER_BYTES bytes. The number is 0 at the end of the connection. If an error
+        follows some bytes, the next call raises the error.
         """
         view = memoryview(self._box)
         end = LEFTOVER_BYTES
@@ -171,7 +188,7 @@ class Connection:
                 self._over = size == 0
                 end += size
                 if not self._secure:
-                    break  # TLS delivers one record per read, a plain socket all bytes at once
+                    break  # a plain socket delivers all bytes at once, but TLS only one record per read
         if end == LEFTOVER_BYTES and self._broken is not None:
             raise ReadError(str(self._broken)) from self._broken
         return end - LEFTOVER_BYTES

@@ -5,9 +5,9 @@ RequestError
   ConnectError: no connection
   ReadError: the connection broke
   ProxyError: a proxy made no connection
-  LocalProtocolError: HTTP cannot carry the request
-  RemoteProtocolError: the answer is not HTTP/1.1
-  UnsupportedProtocol: the URL is not of http or https
+  LocalProtocolError: the request cannot be sent by HTTP
+  RemoteProtocolError: the answer is not valid HTTP/1.1
+  UnsupportedProtocol: the scheme of the URL is neither http nor https
   DecodingError: the compression of the answer is damaged
 InvalidURL: the URL of a request is not valid
 """
@@ -36,7 +36,7 @@ class WriteTimeout(TimeoutException):
 
 
 class ConnectError(RequestError):
-    """No connection could be made; the cause of the exception is the reason."""
+    """No connection could be made. The cause of the exception is the reason."""
 
 
 class ReadError(RequestError):
@@ -46,28 +46,28 @@ class ReadError(RequestError):
 class ProxyError(RequestError):
     """A proxy could not make the connection.
 
-    `status` is the HTTP status of the proxy's answer, if it sent one. `is_final` says that another attempt would fail
-    in the same way.
+    `status` is the HTTP status of the proxy's answer; None without an answer. `is_final` says that another attempt
+    would fail in the same way.
     """
 
     status: int | None = None
     is_final = False
 
     def hint(self, host: str) -> str | None:
-        """Advice for a user who wants to reach `host`; None if only the command line can give it."""
+        """Return advice for a user who wants to reach `host`; None if only the command line can give advice."""
         return None
 
 
 class LocalProtocolError(RequestError):
-    """HTTP cannot carry the request."""
+    """The request cannot be sent by HTTP."""
 
 
 class RemoteProtocolError(RequestError):
-    """The answer is not HTTP/1.1."""
+    """The answer is not valid HTTP/1.1."""
 
 
 class UnsupportedProtocol(RequestError):
-    """The URL is not of http or https."""
+    """The scheme of the URL is neither http nor https."""
 
 
 class DecodingError(RequestError):

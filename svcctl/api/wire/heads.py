@@ -1,6 +1,7 @@
 """The heads of HTTP messages: write a request's head, read an answer's head, and find the framing of its body.
 
-A head that two readers could understand differently is refused: part of a body could be taken for the next answer.
+A head is refused if two readers could understand it differently. Otherwise, part of a body could be mistaken for the
+next answer.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def is_header_name(text: str) -> bool:
 
 
 def check_header(name: str, value: str) -> None:
-    """Raise LocalProtocolError for a header that cannot be sent. The message does not show the value."""
+    """Raise LocalProtocolError for a header that cannot be sent. The message does not contain the value."""
     if not is_header_name(name):
         raise LocalProtocolError("the name of a header is not one word of ASCII")
     if not value.isascii() or not _VALUE.fullmatch(value.encode()):
@@ -48,7 +49,7 @@ def check_header(name: str, value: str) -> None:
 
 
 def request_head(method: bytes, target: bytes, fields: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the head of a request as bytes. LocalProtocolError for a part that contains a line break."""
+    """Return the head of a request as bytes. Raises LocalProtocolError for a part that contains a line break."""
     if not _NAME.fullmatch(method) or not target or not _VALUE.fullmatch(target) or b" " in target:
         raise LocalProtocolError("the request line is not valid")
     lines = [b"%b %b HTTP/1.1" % (method, target)]
@@ -59,7 +60,10 @@ def request_head(method: bytes, target: bytes, fields: Iterable[tuple[bytes, byt
 
 
 def read_head(data: bytes) -> Head:
-    """Parse the head of an answer, from its first byte to the empty line. RemoteProtocolError if it is invalid."""
+    """Parse the head of an answer, from its first byte to the empty line.
+
+    Raises RemoteProtocolError if the head is invalid.
+    """
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -74,7 +78,10 @@ def read_head(data: bytes) -> Head:
 
 
 def framing(head: Head, method: str) -> Framing:
-    """Return the framing of the body after a head. RemoteProtocolError if the headers contradict each other."""
+    """Return the framing of the body that follows a head. `method` is the method of the request.
+
+    Raises RemoteProtocolError if the headers about the framing are invalid or contradict each other.
+    """
     coding, length = head.headers.get("transfer-encoding"), head.headers.get("content-length")
     if coding is not None and length is not None:
         raise RemoteProtocolError("its answer has both a transfer-encoding and a content-length")

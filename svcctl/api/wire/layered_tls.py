@@ -1,6 +1,6 @@
-"""TLS with a service over a connection that is already encrypted, such as one to an https proxy.
+"""TLS with a service over a connection that is already encrypted, such as a connection to an https proxy.
 
-An SSLSocket cannot wrap another SSLSocket, so an SSLObject encrypts in memory here.
+An SSLSocket cannot wrap another SSLSocket. So this module uses an SSLObject, which encrypts in memory.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from functools import partial
 from typing import Any, Self, TypeVar
 
 _PIECE_BYTES = 16 * 1024
-"""The maximum number of bytes that are received from the carrier, or encrypted, at once."""
+"""The maximum number of bytes that are received or encrypted at once."""
 
 T = TypeVar("T")
 
 
 class LayeredTLS:
-    """A TLS connection inside another TLS connection, the carrier. It has the methods of an SSLSocket that svcctl uses.
+    """A TLS connection inside another TLS connection, which is called the carrier.
 
-    SSLEOFError when the carrier ends without a close_notify of the inner connection.
+    The class has those methods of an SSLSocket that svcctl uses. Raises SSLEOFError if the carrier ends before the
+    inner connection has received close_notify.
     """
 
     def __init__(self, carrier: ssl.SSLSocket, trust: ssl.SSLContext, host: str) -> None:
@@ -64,11 +65,10 @@ class LayeredTLS:
         self._carrier.close()
 
     def _run(self, step: Callable[[], T]) -> T:
-        """Repeat a step until it has a result.
+        """Repeat a step of the inner connection until the step has a result.
 
-        Between attempts, bytes are sent to the carrier and received from it.
-
-        If the carrier is non-blocking, it may raise SSLWantReadError; the caller must then repeat the step later.
+        Between attempts, bytes are sent to the carrier and received from the carrier. If the carrier is non-blocking,
+        it may raise SSLWantReadError. In this case, the caller must repeat the step later.
         """
         while True:
             try:

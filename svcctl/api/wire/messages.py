@@ -11,11 +11,10 @@ if TYPE_CHECKING:
 
 
 class Headers(Mapping[str, str]):
-    """The headers of a message by name, in upper or lower case.
+    """The headers of a message by name. The case of the name is ignored.
 
-    If several headers have the same name, their values are joined.
-
-    Iteration gives names in lower case. `fields` has the headers as they are sent, in their order.
+    If several headers have the same name, their values are joined. Iteration yields names in lower case. `fields` is
+    the list of headers as they are sent, in their order.
     """
 
     def __init__(self, fields: Iterable[tuple[str, str]] = ()) -> None:
@@ -34,13 +33,13 @@ class Headers(Mapping[str, str]):
         return len(set(self))
 
     def update(self, others: Mapping[str, str]) -> None:
-        """Set headers: replace those that have the same names, and add the others."""
+        """Set headers. A header with the same name is replaced, and a header with a new name is added."""
         names = {name.lower() for name in others}
         self.fields = [field for field in self.fields if field[0].lower() not in names] + list(others.items())
 
 
 class Closing:
-    """A wait for the end of a connection, with its limit in seconds.
+    """A wait for the end of a connection. `seconds` is the maximum time.
 
     `seen` becomes True if the connection ends properly.
     """
@@ -56,7 +55,7 @@ def accepts_nothing(_: UnprovenEnd) -> bool:
 
 @dataclass(eq=False)
 class Request:
-    """A request to a URL, with time limits in seconds; None means no limit."""
+    """A request to a URL, with time limits in seconds. None means that there is no limit."""
 
     method: str
     url: str
@@ -65,26 +64,32 @@ class Request:
     """The path and the query of the URL, quoted as they are sent."""
     body: bytes = b""
     timeout: float | None = None
-    """The time limit for connecting, and for sending."""
+    """The time limit for connecting, and the time limit for sending."""
     first: float | None = None
     """The time limit until the answer begins."""
     silence: float | None = None
     """The time limit between two parts of the answer."""
     reader: int | None = None
-    """The pipe that the answer is written to. Waiting for bytes raises ReaderClosed when nobody reads the pipe."""
-    closing: Closing | None = None
-    """If set, reading the body then waits for the end of the connection.
+    """The pipe to which the caller writes the answer.
 
-    ReadError or ReadTimeout if the connection does not end properly.
+    While the client waits for bytes, ReaderClosed is raised if no process reads this pipe any more.
+    """
+    closing: Closing | None = None
+    """If set, reading the body waits until the connection has ended.
+
+    Raises ReadError or ReadTimeout if the connection does not end properly.
     """
     accepts: Callable[[UnprovenEnd], bool] = accepts_nothing
-    """A function that returns whether an answer counts as complete although its end is not proven."""
+    """A function that returns whether an answer counts as complete.
+
+    It is called if the answer may have been cut off at the end of its connection.
+    """
 
 
 class Response:
-    """An answer. Its body can be read once, in blocks as they arrive. The answer must always be closed.
+    """An answer. Its body can be read once, in blocks as they arrive. Every answer must be closed.
 
-    If an answer is closed before the end of its body, its connection is closed too.
+    If an answer is closed before the end of its body, its connection is closed, too.
     """
 
     def __init__(
@@ -114,7 +119,10 @@ class Transport(Protocol):
     """Sends requests to a service, and returns the answers."""
 
     def send(self, request: Request) -> Response:
-        """Send a request, and return the answer when its head has arrived. RequestError when there is no answer."""
+        """Send a request, and return the answer as soon as its head has arrived.
+
+        Raises RequestError if there is no answer.
+        """
         ...
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The transport over the network: it keeps connections open for the next request."""
+"""The transport over the network. It keeps connections open for later requests."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from svcctl.api.wire.messages import Closing, Request, Response
 from svcctl.api.wire.sockets import Origin, Route, origin
 
 IDLE = 5.0
-"""Seconds after which an idle connection is not used again: the service may be about to close it."""
+"""The seconds after which an idle connection is not used again, because the service may be about to close it."""
 
 CLOSE_SECONDS = 3.0
-"""Seconds to wait for the end of a connection that the service was asked to close."""
+"""The seconds to wait for the end of a connection that the service was asked to close."""
 
 
 class Pool:
     """Sends requests. A connection is used again if it was idle for less than `idle_seconds`.
 
-    Several threads may use a pool at the same time. After a fork, the child process opens its own connections, because
-    the bytes on the parent's connections are for the parent.
+    Several threads may use a pool at the same time. After a fork, the child process opens new connections, because the
+    answers on the parent's connections belong to the parent.
     """
 
     def __init__(self, route: Route, *, idle_seconds: float = IDLE) -> None:
@@ -33,15 +33,18 @@ class Pool:
         self._begin()
 
     def _begin(self) -> None:
-        """Begin without connections, and with a new lock that no thread of the parent process holds."""
+        """Start without connections, and with a new lock.
+
+        After a fork, a thread of the parent could hold the old lock.
+        """
         self._process = os.getpid()
         self._idle: defaultdict[Origin, list[Connection]] = defaultdict(list)
         self._lock = threading.Lock()
 
     def send(self, request: Request) -> Response:
-        """Send a request, and return the answer when its head has arrived.
+        """Send a request, and return the answer as soon as its head has arrived.
 
-        RequestError when there is no answer, RuntimeError after `close`.
+        Raises RequestError if there is no answer, and RuntimeError after `close`.
         """
         if self._closed:
             raise RuntimeError("the connections are closed")
@@ -75,7 +78,10 @@ class Pool:
             self._idle.clear()
 
     def _kept(self, where: Origin, connection: Connection, blocks: Iterator[bytes], lasting: bool) -> Iterator[bytes]:
-        """Yield the blocks of a body. After the body ends, the connection is kept for another request, or closed."""
+        """Yield the blocks of a body.
+
+        After the end of the body, keep the connection for another request, or close it.
+        """
         yield from blocks
         lasting = connection.leave(lasting)
         with self._lock:
@@ -85,7 +91,7 @@ class Pool:
                 connection.close()
 
     def _take(self, where: Origin) -> Connection | None:
-        """Take an idle connection that can still be used; None if there is none."""
+        """Take an idle connection that can still be used; None if there is no such connection."""
         while True:
             with self._lock:
                 connection = self._idle[where].pop() if self._idle[where] else None
@@ -103,7 +109,7 @@ def _to_the_end(blocks: Iterator[bytes], connection: Connection, closing: Closin
 class _Body:
     """The body of an answer, in blocks as they arrive.
 
-    If the body is closed before its end, its connection is closed too.
+    If the body is closed before its end, its connection is closed, too.
     """
 
     def __init__(self, blocks: Iterator[bytes], connection: Connection) -> None:
@@ -112,7 +118,7 @@ class _Body:
 
     def __iter__(self) -> Iterator[bytes]:
         yield from self._blocks
-        self._connection = None  # it may carry another answer by now
+        self._connection = None  # the connection may already carry another answer
 
     def close(self) -> None:
         if self._connection is not None:

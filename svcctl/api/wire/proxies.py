@@ -1,8 +1,8 @@
 """The proxy that the environment names for a host, and the hosts that are reached without a proxy.
 
-A service is reached through the proxy in HTTPS_PROXY, or else ALL_PROXY, unless an entry of NO_PROXY covers its host.
-The lower-case name of each variable takes precedence, and an empty variable counts as unset. HTTP_PROXY is not read,
-because plain http stays on this machine.
+A service is reached through the proxy in HTTPS_PROXY, or else in ALL_PROXY. If an entry of NO_PROXY covers the host,
+the service is reached directly. The lower-case name of each variable takes precedence, and an empty variable counts as
+unset. HTTP_PROXY is not used, because svcctl uses plain http only for this machine.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from svcctl.errors import UsageError
 HTTPS_PROXY = ("https_proxy", "HTTPS_PROXY")
 ALL_PROXY = ("all_proxy", "ALL_PROXY")
 NO_PROXY = ("no_proxy", "NO_PROXY")
-"""The variables that name a proxy, and those that list hosts to reach directly; lower case takes precedence."""
+"""The variable with the hosts that are reached directly.
+
+As for the variables above, the lower-case name comes first.
+"""
 DEFAULT_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
-"""The default ports of proxies, by scheme."""
+"""The default port of a proxy, by the scheme of its URL."""
 MAX_SOCKS_BYTES = 255
 """The maximum number of bytes of a user name, a password or a host in SOCKS."""
 
-# These patterns are compiled on use, because few commands need them.
+# These patterns are compiled only when they are used, because few commands need them.
 _PLACE = r"(?P<host>\[[^\[\]]*\]|[^:\[\]]*)(?::(?P<port>[^:]*))?"
 _NAME = r"[\w-]+(?:\.[\w-]+)*\.?"
 _PORT = r"[0-9]{1,5}"
@@ -32,9 +35,9 @@ _BRACKETED = r"\[(?P<address>[^\[\]]*)\](?P<length>/[0-9]+)?(?::(?P<port>.*))?"
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy, the variable that names it, and the variable that lists exceptions.
+    """A proxy, the environment variable that names the proxy, and the variable that lists exceptions.
 
-    `str(proxy)` is its host and port.
+    `str(proxy)` is the host and the port.
     """
 
     variable: str
@@ -54,10 +57,10 @@ class Proxy:
 
 
 def proxy_for(host: str, port: int, environment: Mapping[str, str]) -> Proxy | None:
-    """Return the proxy for a host, whose name is in ASCII; None if the host is reached directly.
+    """Return the proxy for a host; None if the host is reached directly. The name of the host is in ASCII.
 
-    UsageError when the variable that names the proxy cannot be used. The message does not show its value, which may
-    hold a password.
+    Raises UsageError if the value of the variable that names the proxy cannot be used. The message does not contain the
+    value, which may include a password.
     """
     variable, value = _first(HTTPS_PROXY + ALL_PROXY, environment)
     if not value:
@@ -139,7 +142,10 @@ def _is_port(text: str) -> bool:
 
 
 def _is_exception(host: str, port: int, variable: str, entries: str) -> bool:
-    """Whether an entry of NO_PROXY covers a host. UsageError if no entry covers it, and an entry cannot be read."""
+    """Return whether an entry of NO_PROXY covers a host.
+
+    Raises UsageError if no entry covers the host, and if one of the entries cannot be read.
+    """
     host = host.lower().rstrip(".")
     unreadable = None
     for number, entry in enumerate(re.split(r"[\s,]+", entries.strip(" \t,")), 1):
@@ -158,7 +164,10 @@ def _is_exception(host: str, port: int, variable: str, entries: str) -> bool:
 
 
 def _covers(entry: str, host: str, port: int) -> bool:
-    """Whether an entry of NO_PROXY covers a host and a port. ValueError for an entry that cannot be read."""
+    """Return whether an entry of NO_PROXY covers a host and a port.
+
+    Raises ValueError for an entry that cannot be read.
+    """
     pattern, only_port = _split(entry)
     address = _address(host)
     if "/" in pattern:
@@ -175,9 +184,9 @@ def _covers(entry: str, host: str, port: int) -> bool:
 
 
 def _split(entry: str) -> tuple[str, int | None]:
-    """Split an entry of NO_PROXY into its pattern and its port; the port may be None.
+    """Split an entry of NO_PROXY into its pattern and its port; None if the entry has no port.
 
-    ValueError for an invalid port.
+    Raises ValueError for an invalid port.
     """
     if bracketed := re.fullmatch(_BRACKETED, entry):
         pattern, port = bracketed["address"] + (bracketed["length"] or ""), bracketed["port"]
@@ -193,7 +202,10 @@ def _split(entry: str) -> tuple[str, int | None]:
 
 
 def _ascii(pattern: str) -> str:
-    """Return a host name in ASCII; `*` in it may stand for any text. ValueError for a text that is not a host name."""
+    """Return a host name in ASCII. A `*` in the name matches any text.
+
+    Raises ValueError for a text that is not a host name.
+    """
     if not re.fullmatch(_NAME, pattern.replace("*", "x").strip(".")):
         raise ValueError
     labels = (label if label.isascii() else label.encode("idna").decode() for label in pattern.rstrip(".").split("."))
@@ -211,7 +223,7 @@ def _address(text: str) -> IPAddress | None:
 
 
 def _plain(address: IPAddress) -> IPAddress:
-    """Return an IP address without its zone. An IPv4 address that is written as IPv6 becomes IPv4."""
+    """Return an IP address without its zone. An IPv4 address that is written as IPv6 is converted to IPv4."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     return address.ipv4_mapped or ipaddress.IPv6Address(address.packed)

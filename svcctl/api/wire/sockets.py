@@ -34,23 +34,23 @@ class Origin(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """The host and the port in the form of the header Host."""
+        """The host and the port, as in the header Host."""
         host = f"[{self.host.replace('%', '%25')}]" if ":" in self.host else self.host
         return host if self.port == PORTS["https" if self.secure else "http"] else f"{host}:{self.port}"
 
 
 KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 20, "TCP_KEEPCNT": 6}
-"""The probes of silent connections, by which a dead connection is noticed after three minutes.
+"""The settings of TCP keep-alive. The kernel probes silent connections, and notices a dead one after three minutes.
 
 The values are the seconds of silence before the first probe, the seconds between probes, and the number of probes that
-may be lost. They do not limit how long an answer may take.
+may be lost. They do not limit the duration of an answer.
 """
 
 
 def origin(url: str) -> Origin:
     """Return the origin of a URL.
 
-    InvalidURL for a text that is not a URL, UnsupportedProtocol for a scheme other than http and https.
+    Raises InvalidURL for a text that is not a URL. Raises UnsupportedProtocol for a scheme other than http and https.
     """
     if len(url) > MAX_URL_CHARS or any(char.isascii() and not char.isprintable() for char in url):
         raise InvalidURL("the URL is too long, or has control characters")
@@ -66,7 +66,10 @@ def origin(url: str) -> Origin:
 
 
 def _in_ascii(host: str) -> str:
-    """Return a host in ASCII, for looking it up. InvalidURL for a name or an address that cannot exist."""
+    """Return a host in ASCII, for the lookup of its address.
+
+    Raises InvalidURL for a name or an address that cannot exist.
+    """
     if re.fullmatch(r"(?:[0-9]+\.){3}[0-9]+", host):
         try:
             ipaddress.IPv4Address(host)
@@ -88,10 +91,8 @@ _NO_PROXIES: Mapping[str, str] = {}
 class Route(NamedTuple):
     """Opens connections to hosts, directly or through a proxy.
 
-    If `path` is set, every connection goes to that Unix socket.
-
-    `environment` has the variables that may name a proxy. If there are none, hosts are reached directly. `trust` is the
-    context for TLS.
+    If `path` is set, every connection goes to the Unix socket at this path. `environment` contains the variables that
+    may name a proxy. If no variable names a proxy, hosts are reached directly. `trust` is the context for TLS.
     """
 
     trust: ssl.SSLContext | None = None
@@ -101,7 +102,7 @@ class Route(NamedTuple):
     def proxy(self, origin: Origin) -> Proxy | None:
         """Return the proxy for an origin; None if the origin is reached directly.
 
-        Plain http is always direct, because it stays on this machine.
+        Plain http is always direct, because its host is this machine.
         """
         if self.path or not origin.secure:
             return None
@@ -110,9 +111,9 @@ class Route(NamedTuple):
         return proxy_for(origin.host, origin.port, self.environment)
 
     def open(self, origin: Origin, timeout: float | None) -> socket.socket:
-        """Connect to an origin, without TLS to its service; `timeout` is for each step, in seconds.
+        """Connect to an origin, without TLS to its service. `timeout` is the limit for each step, in seconds.
 
-        OSError or UnicodeError when no connection can be made; ProxyFailure if a proxy is the reason.
+        Raises OSError or UnicodeError if no connection can be made. Raises ProxyFailure if a proxy is the reason.
         """
         if self.path:
             return unix_sockets.connect(Path(self.path), timeout)
@@ -126,7 +127,7 @@ class Route(NamedTuple):
             return open_tunnel(connection, proxy, origin.host, origin.port, self.trust, timeout)
 
     def secure(self, connection: socket.socket, origin: Origin, timeout: float | None) -> SecureConnection:
-        """Begin TLS with the service of an origin over an open connection. OSError when the handshake fails."""
+        """Begin TLS with the service of an origin over an open connection. Raises OSError if the handshake fails."""
         assert self.trust is not None
         connection.settimeout(timeout)
         from ssl import SSLSocket
@@ -138,9 +139,9 @@ class Route(NamedTuple):
         return LayeredTLS(connection, self.trust, origin.host)
 
     def dial(self, origin: Origin, timeout: float | None) -> socket.socket | LayeredTLS:
-        """Connect to an origin, with TLS for https; `timeout` is for each step, in seconds.
+        """Connect to an origin, with TLS for https. `timeout` is the limit for each step, in seconds.
 
-        ConnectTimeout, ConnectError or ProxyFailure when no connection can be made.
+        Raises ConnectTimeout, ConnectError or ProxyFailure if no connection can be made.
         """
         try:
             connection = self.open(origin, timeout)
@@ -160,6 +161,6 @@ def _to_host(host: str, port: int, timeout: float | None) -> socket.socket:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in KEEP_ALIVE.items():
-        if hasattr(socket, name):  # not on every system
+        if hasattr(socket, name):  # some systems lack some of these options
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return connection

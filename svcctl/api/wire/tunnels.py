@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import ssl
 
 _NO_CREDENTIALS, _PASSWORD = 0, 2
-"""The methods of authentication that svcctl offers to a SOCKS proxy."""
+"""The methods of authentication that svcctl offers to a SOCKS proxy, as numbers of the protocol."""
 _REPLIES = {
     2: "its rules do not allow it",
     3: "the network is unreachable",
@@ -28,14 +28,14 @@ _REPLIES = {
     5: "connection refused",
     6: "the connection timed out",
 }
-"""The meaning of each reply by which a SOCKS proxy refuses a connection."""
+"""The meaning of each reply with which a SOCKS proxy refuses a connection."""
 _RULES = 2
 
 
 class ProxyFailure(ProxyError):
     """A proxy could not make a connection to the service.
 
-    `problem` is the rest of a sentence whose subject is the proxy. `advice` replaces the usual hint.
+    `problem` is the rest of a sentence that begins with the proxy. `advice` replaces the usual hint.
     """
 
     def __init__(
@@ -64,9 +64,10 @@ class ProxyFailure(ProxyError):
 def open_tunnel(
     connected: socket.socket, proxy: Proxy, host: str, port: int, trust: ssl.SSLContext | None, timeout: float | None
 ) -> socket.socket:
-    """Connect to a host through the proxy at the other end of a socket. If the connection fails, the socket is closed.
+    """Connect to a host through a proxy. `connected` is a socket that is connected to the proxy.
 
-    `timeout` is for each step, in seconds. ProxyFailure if the proxy cannot make the connection.
+    If the connection fails, the socket is closed. `timeout` is the limit for each step, in seconds. Raises ProxyFailure
+    if the proxy answers that it cannot make the connection.
     """
     try:
         connected.settimeout(timeout)
@@ -85,7 +86,7 @@ def open_tunnel(
 
 @contextmanager
 def blaming(proxy: Proxy) -> Iterator[None]:
-    """Convert errors in reaching a proxy, or in connecting through it, to ProxyFailure."""
+    """Convert errors to ProxyFailure, if they occur while the proxy is reached or while it makes the connection."""
     try:
         yield
     except (TimeoutError, TimeoutException) as error:
@@ -139,11 +140,11 @@ def _socks(connected: socket.socket, proxy: Proxy, host: str, port: int) -> None
         why = _REPLIES.get(reply, f"it replied {reply}")
         raise ProxyFailure(proxy, f"makes no connection: {why}", is_final=reply == _RULES)
     size = {1: 4, 4: 16}.get(kind) or _received(connected, 1)[0]
-    _received(connected, size + 2)  # the proxy's own address and port
+    _received(connected, size + 2)  # the address and the port that the proxy uses
 
 
 def _socks_address(host: str) -> bytes:
-    """Encode a host for SOCKS. A host name is not resolved here, because the proxy looks it up."""
+    """Encode a host for SOCKS. A host name is not resolved here, because the proxy looks up its address."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

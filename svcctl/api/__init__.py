@@ -1,1 +1,1 @@
-"""The client as a library, independent of the command line; it needs certifi, idna and msgpack."""
+"""The client as a library, independent of the command line. The client needs the packages certifi, idna and msgpack."""

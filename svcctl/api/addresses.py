@@ -1,6 +1,6 @@
 """The addresses of a service: its base URL, its paths, the certificates to trust, and the meaning of TLS failures.
 
-Secrets are sent unencrypted only to this machine.
+Unencrypted http is allowed only for a service on this machine, because requests contain secrets.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class Paths(NamedTuple):
-    """The paths of a service's operations below its base URL.
+    """The paths of a service's operations.
 
-    `domain` is below the provisioning URL, if that is set.
+    All paths are below the base URL. If a provisioning URL is set, `domain` is below the provisioning URL.
     """
 
     query: str = "/search/query"
@@ -42,13 +42,13 @@ _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?")
 
 
 def checked_form(url: str) -> str:
-    """Return the base URL without a slash at its end. UsageError for a text that is not a base URL."""
+    """Return the base URL without a slash at its end. Raises UsageError for a text that is not a base URL."""
     try:
         parts = urlsplit(url)
     except ValueError:
         raise UsageError(f"'{mask_urls(url)}' is not a URL") from None
     try:
-        parts.port  # noqa: B018 (raises when it is not a port)
+        parts.port  # noqa: B018 (raises ValueError if the port is invalid)
     except ValueError:
         raise UsageError(f"'{mask_urls(url)}' is not a URL: the port must be a number up to 65535") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -67,7 +67,7 @@ def checked_form(url: str) -> str:
 def checked_url(url: str) -> str:
     """Return the base URL without a slash at its end.
 
-    UsageError for a text that is not a base URL, and for a URL of plain http to another machine.
+    Raises UsageError for a text that is not a base URL, and for an http URL of another machine.
     """
     checked = checked_form(url)
     if urlsplit(url).scheme == "http" and not is_loopback(url):
@@ -78,7 +78,7 @@ def checked_url(url: str) -> str:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether a URL stays on this machine."""
+    """Return whether the host of a URL is this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -89,11 +89,11 @@ def is_loopback(url: str) -> bool:
 def trust(verify: bool | str, urls: tuple[str, ...]) -> ssl.SSLContext | None:
     """Return the TLS context that checks the service's certificate; None if no URL begins with https.
 
-    `verify` is the path of a CA bundle, or True, or False to check nothing. If it is True, the environment variables
-    SSL_CERT_FILE and SSL_CERT_DIR can name the trusted authorities. UsageError when a file or a directory has no usable
-    certificate.
+    `verify` is the path of a CA bundle, or True, or False to check nothing. If `verify` is True, the environment
+    variables SSL_CERT_FILE and SSL_CERT_DIR can name the trusted authorities. Raises UsageError if a file or a
+    directory has no usable certificate.
 
-    Plain http gets no context, because loading the certificate authorities takes longer than a local request.
+    There is no context for plain http, because loading the certificate authorities takes longer than a local request.
     """
     if not any(url.startswith("https:") for url in urls):
         return None
@@ -129,7 +129,7 @@ _HASHED_NAME = r"[0-9a-f]{8}\.[0-9]+"
 def _trusting(source: str, path: str) -> ssl.SSLContext:
     """Return a TLS context that trusts the certificates in a file.
 
-    UsageError if the file has no certificate; the message names `source`.
+    Raises UsageError if the file has no certificate. The message contains `source`, the origin of the path in words.
     """
     import ssl
 
@@ -145,7 +145,7 @@ def _trusting(source: str, path: str) -> ssl.SSLContext:
 
 
 def _check_directories(paths: str) -> None:
-    """Raise UsageError unless OpenSSL can look up certificates in at least one directory of SSL_CERT_DIR."""
+    """Raise UsageError if OpenSSL finds no certificate in any directory of SSL_CERT_DIR."""
     problems = {path: _problem(path) for path in paths.split(os.pathsep)}
     if all(problems.values()):
         path, problem = next(iter(problems.items()))
@@ -155,7 +155,7 @@ def _check_directories(paths: str) -> None:
 def _problem(directory: str) -> str | None:
     """Explain why OpenSSL finds no certificate in a directory; None if it finds a certificate.
 
-    OpenSSL looks for files whose names are hashes, as 'openssl rehash' makes them.
+    OpenSSL looks only for files with hashes as names. The command 'openssl rehash' creates such names.
     """
     try:
         entries = list(Path(directory).iterdir()) if directory else []
@@ -178,7 +178,10 @@ _TRUST_HINTS = {
 
 
 def segment(name: str) -> str:
-    """Quote a name as one segment of a URL's path. UsageError for a name that would change the path."""
+    """Quote a name as one segment of a URL's path.
+
+    Raises UsageError for a name that would change the path, and for a name that is not valid text.
+    """
     if not isinstance(name, str):
         raise UsageError(f"a name is not text but {type(name).__name__}")
     if name in ("", ".", ".."):
@@ -207,21 +210,26 @@ _FAILURES = {
     **dict.fromkeys(("TLSV13_ALERT_CERTIFICATE_REQUIRED", "SSLV3_ALERT_HANDSHAKE_FAILURE"), _REFUSED),
     "SSLV3_ALERT_BAD_CERTIFICATE": _REFUSED,
 }
-"""The meaning of each reason that OpenSSL gives, and advice to the user."""
+"""The reasons that OpenSSL gives for TLS failures, each with its meaning and with advice to the user."""
 _DATES, _NAMES = (9, 10), (62, 64)
-"""OpenSSL's codes for a certificate outside its dates, and for a certificate of another host or address."""
+"""OpenSSL's error codes for certificates.
+
+The first pair is for a certificate that is expired or not yet valid. The second pair is for a certificate of another
+host or address.
+"""
 
 
 def plain(error: Exception) -> str:
-    """Return the text of an error, without the error number and the place in OpenSSL's source code."""
+    """Return the text of an error, without the error number and without the position in OpenSSL's source code."""
     return re.sub(r"^\[(Errno -?\d+|SSL: \w+)\] | \(_ssl\.c:\d+\)$", "", " ".join(str(error).split()))
 
 
 def tls_failure(error: BaseException, *, connected: bool = False) -> tuple[str, str | None] | None:
     """Return the meaning of a TLS failure, and advice for the user; None if the error is not a TLS failure.
 
-    `connected` says that the handshake was over. The advice is None for an unknown CA (`is_untrusted`): the user needs
-    a command that depends on the profile, and the profile is not known here.
+    `connected` says that the handshake had succeeded before the failure. The advice is None for a certificate from an
+    unknown CA (see `is_untrusted`): the right advice depends on the profile, and this function does not know the
+    profile.
     """
     import ssl
 
@@ -239,18 +247,21 @@ def tls_failure(error: BaseException, *, connected: bool = False) -> tuple[str, 
 
 
 def is_closed_without_notify(error: BaseException) -> bool:
-    """Whether the peer closed a TLS connection without close_notify, the message that no more data follows."""
+    """Return whether the peer closed a TLS connection without sending close_notify.
+
+    The message close_notify says that no more data follows.
+    """
     import ssl
 
     error = first_cause(error)
-    # Python raises the same error for a reset connection and for a closed one. OpenSSL 3 adds a reason if it was
-    # closed.
+    # Python raises the same error for a reset connection and for a closed connection. For a closed connection,
+    # OpenSSL 3 adds a reason.
     explained = ssl.OPENSSL_VERSION_INFO >= (3,)
     return isinstance(error, ssl.SSLEOFError) and (error.reason is not None or not explained)
 
 
 def is_untrusted(error: BaseException) -> bool:
-    """Whether a certificate was refused because of its issuer, and not because of its dates or names."""
+    """Return whether a certificate was refused because of its issuer, and not because of its dates or names."""
     from ssl import SSLCertVerificationError
 
     error = first_cause(error)
@@ -258,7 +269,7 @@ def is_untrusted(error: BaseException) -> bool:
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """Follow the causes of an error back to the first one, and return that.
+    """Return the first cause of an error: the end of the chain of causes.
 
     If a library raised an error `from None`, the context of that error counts as its cause.
     """

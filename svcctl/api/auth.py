@@ -1,7 +1,7 @@
 """The three methods of authorization. Each method adds headers to a request.
 
-A request is signed when it is sent, so a retry gets a new timestamp and signature. `repr` omits the fields that hold
-secrets.
+A request is signed when it is sent, so a retry gets a new timestamp and a new signature. The `repr` of credentials
+omits secrets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ JSON = {"Content-Type": "application/json"}
 
 
 class HeaderNames(NamedTuple):
-    """The header names of signed requests; `reseller_apikey` is None if the header of resellers is `apikey`, too."""
+    """The names of the headers of signed requests.
+
+    `reseller_apikey` names the header with the API key of a reseller. If it is None, that header is `apikey`, too.
+    """
 
     apikey: str = "x-svc-apikey"
     sign: str = "x-svc-sign"
@@ -34,7 +37,7 @@ INTERFACE_HEADERS = HeaderNames()
 def sign(api_key: str, api_secret: str, body: bytes, timestamp_ms: int) -> str:
     """Return the signature of a request as 64 lower-case hexadecimal characters.
 
-    The signature is the HMAC-SHA256 of the API key, the body and the timestamp, and its key is the API secret.
+    The signature is the HMAC-SHA256 of the API key, the body and the timestamp. The key of the HMAC is the API secret.
     """
     import hashlib  # loads OpenSSL, which requests with a token do not need
     import hmac
@@ -44,7 +47,7 @@ def sign(api_key: str, api_secret: str, body: bytes, timestamp_ms: int) -> str:
 
 
 def _add(request: Request, headers: Mapping[str, str]) -> None:
-    """Add headers to a request. LocalProtocolError for a header that cannot be sent."""
+    """Add headers to a request. Raises LocalProtocolError for a header that cannot be sent."""
     for name, value in headers.items():
         check_header(name, value)
     request.headers.update({**JSON, **headers})
@@ -52,7 +55,7 @@ def _add(request: Request, headers: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True)
 class Signature:
-    """Signs requests with an API key and its secret; `clock` gives epoch seconds."""
+    """The method that signs requests with an API key and its secret. `clock` returns epoch seconds."""
 
     api_key: str
     api_secret: str = field(repr=False)
@@ -67,12 +70,12 @@ class Signature:
     def of_reseller(self) -> Signature:
         """Return the same credentials for a reseller's operations.
 
-        Some services take a reseller's API key in another header.
+        Some services expect a reseller's API key in another header.
         """
         return replace(self, names=self.names._replace(apikey=self.names.reseller_apikey or self.names.apikey))
 
     def authorize(self, request: Request) -> None:
-        """Add the headers of this method. LocalProtocolError for a header that cannot be sent."""
+        """Add the headers of a signed request. Raises LocalProtocolError for a header that cannot be sent."""
         timestamp_ms = seconds_to_ms(self.clock())
         _add(
             request,
@@ -86,7 +89,7 @@ class Signature:
 
 @dataclass(frozen=True)
 class Token:
-    """Authorizes requests with a token in the header `Authorization`; each subclass names its scheme."""
+    """The method that sends a token in the header `Authorization`. Each subclass sets the `scheme` of the header."""
 
     scheme = ""
 
@@ -100,18 +103,18 @@ class Token:
         return self
 
     def authorize(self, request: Request) -> None:
-        """Add the headers of this method. LocalProtocolError for a header that cannot be sent."""
+        """Add the header `Authorization`. Raises LocalProtocolError if the header cannot be sent."""
         _add(request, {"Authorization": f"{self.scheme} {self.token}"})
 
 
 class Bearer(Token):
-    """`Authorization: Bearer <token>`."""
+    """The method that sends the header `Authorization: Bearer <token>`."""
 
     scheme = "Bearer"
 
 
 class Jwt(Token):
-    """`Authorization: jwt <token>`; the scheme is in lower case."""
+    """The method that sends the header `Authorization: jwt <token>`. The word `jwt` is in lower case."""
 
     scheme = "jwt"
 

@@ -1,7 +1,7 @@
-"""The client: the interface's operations as methods, over one connection pool.
+"""The client: the operations of the interface as methods, over one connection pool.
 
-Retries are made in `svcctl.api.transport`, errors are recognised in `svcctl.api.refusals`, and results are read in
-`svcctl.api.response`.
+`svcctl.api.transport` retries requests, `svcctl.api.refusals` recognises errors, and `svcctl.api.response` reads
+results.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ if TYPE_CHECKING:
 
 
 class RawResponse(NamedTuple):
-    """The answer to any signed request. Reading `body` raises IncompleteResult when the connection breaks.
+    """The answer to any signed request. Reading `body` raises IncompleteResult if the connection breaks.
 
-    `error` takes the beginning of the body and returns the error that the answer states, even with HTTP 200.
+    `error` is a function. Its argument is the beginning of the body. It returns the error that the answer states, even
+    with HTTP 200, or None without an error.
     """
 
     status: int
@@ -64,15 +65,15 @@ class RawResponse(NamedTuple):
 
 
 class Client:
-    """A client of one service. Close it, or use it in `with`.
+    """A client of one service. Close the client, or use it in a `with` statement.
 
-    `timeout` is in seconds. It limits three waits: for a connection, for more bytes, and for a retry after the delay in
-    a header Retry-After. `retries` is the number of attempts after the first one. `verify` is True, False or the path
-    of a CA bundle. `socket` is the path of a Unix socket that receives all requests, for any host; `transport` replaces
-    the network. `clock` gives epoch seconds. `any_close` accepts answers whose TLS connection was closed without
-    close_notify. `observe` is called with each Exchange, each Retry, and the first UnprovenEnd that is accepted.
-    `environment` has the variables that may name a proxy. A read-only `guard` raises UsageError for every request that
-    may change something. A guard with `max_rows` raises TooManyRows for an answer with more rows.
+    `timeout` is in seconds. It limits three waits: for a connection, for more bytes, and for a retry whose delay the
+    service sets in a header Retry-After. `retries` is the number of attempts after the first one. `verify` is True,
+    False or the path of a CA bundle. `socket` is the path of a Unix socket that receives all requests, for any host.
+    `transport` replaces the network. `clock` returns epoch seconds. `any_close` accepts answers whose TLS connection
+    was closed without close_notify. `observe` is called with each Exchange, each Retry, and the first UnprovenEnd that
+    is accepted. `environment` contains the variables that may name a proxy. A read-only `guard` raises UsageError for
+    every request that may change something. A guard with `max_rows` raises TooManyRows for an answer with more rows.
     """
 
     def __init__(
@@ -141,15 +142,15 @@ class Client:
         late: Late | None = None,
         counts: bool = True,
     ) -> Iterator[QueryResponse]:
-        """Send a query, and yield its answer, to be read inside `with`.
+        """Send a query, and yield its answer. The answer can be read only inside the `with` block.
 
-        The request is retried until an answer begins, then never.
+        The request is retried until an answer begins. After the beginning of an answer, nothing is retried.
 
-        With `once` there is a single attempt, for callers that retry themselves. `reader` is the pipe that the answer
-        is written to: ReaderClosed is raised as soon as nobody reads the pipe any more. `late` is called with the
-        number of events that came too late for their group; only svcctl's own service reports this number, and only in
-        json/simple/compact. Without `counts` the guard does not limit the rows, for callers that count the rows of
-        several answers.
+        With `once`, there is a single attempt, because the caller makes the retries. `reader` is the pipe to which the
+        caller writes the answer. ReaderClosed is raised as soon as no process reads this pipe any more. `late` is
+        called with the number of events that arrived too late to be counted in their group. Only svcctl's own service
+        reports this number, and only in json/simple/compact. Without `counts`, the guard does not limit the rows,
+        because the caller counts the rows of several answers together.
         """
         from svcctl.api.response import MODES, QueryResponse
 
@@ -182,8 +183,8 @@ class Client:
         """Join the answers to requests for consecutive spans of time into one answer, in csv or tsv.
 
         Each request is sent after the answer to the previous request was read. If a later request fails, its error is
-        raised after the rows of the earlier requests. IncompleteResult when a later answer has other columns than the
-        first.
+        raised after the rows of the earlier requests. Raises IncompleteResult if a later answer has other columns than
+        the first.
         """
         from svcctl.api.response import QueryResponse
 
@@ -217,7 +218,7 @@ class Client:
         return job.id
 
     def preview(self, request: QueryRequest) -> Preview:
-        """A preview of the request that `query` or `launch` would send."""
+        """Return a preview of the request that `query` or `launch` would send."""
         return self._sender.preview(self._query_call(request, repeatable=False))
 
     def _query_call(self, request: QueryRequest, *, repeatable: bool) -> RepeatableRequest:
@@ -240,20 +241,20 @@ class Client:
         return tuple(map(_job, records(payload, "id", "status")))
 
     def stop_job(self, job_id: str) -> Job:
-        """Stop a job. Conflict if the job is neither stopped nor completed afterwards."""
+        """Stop a job. Raises Conflict if the job is neither stopped nor completed afterwards."""
         return self._change_job("GET", "/stop", job_id, "stopped", ("STOPPED", "COMPLETED"))
 
     def start_job(self, job_id: str) -> Job:
-        """Resume a stopped job where it stopped.
+        """Start a stopped job. The job continues at the position where it stopped.
 
-        ServiceError if the job stops again at once with an error. Conflict if the service answers with a state that
-        does not lead to RUNNING.
+        Raises ServiceError if the job stops again at once with an error. Raises Conflict if the service answers with a
+        state that does not lead to RUNNING.
         """
         states = ("RUNNING", "COMPLETED", "CREATED", "RECONNECTING")
         return self._change_job("GET", "/start", job_id, "started", states)
 
     def remove_job(self, job_id: str) -> Job:
-        """Remove a job. Conflict if the service answers with a state other than REMOVED."""
+        """Remove a job. Raises Conflict if the service answers with a state other than REMOVED."""
         return self._change_job("DELETE", "/remove", job_id, "removed", ("REMOVED",))
 
     def _job_call(self, method: str, verb: str, job_id: str) -> RepeatableRequest:
@@ -262,7 +263,7 @@ class Client:
     def _change_job(self, method: str, verb: str, job_id: str, changed: str, states: tuple[str, ...]) -> Job:
         """Change a job, so that its state becomes one of `states`.
 
-        If a reply is lost, the state of the job is read. A job in one of `states` then counts as changed.
+        If the reply is lost, the job is read again. If its state is one of `states`, the change counts as successful.
         """
 
         def already() -> Job | None:
@@ -300,7 +301,10 @@ class Client:
         return _domain(record(self._payload(self._domain_call("GET", name)), "name"))
 
     def create_domain(self, name: str, plan: str, *, time: float | None = None, volume: float | None = None) -> Domain:
-        """Create a domain, and return it with its full name."""
+        """Create a domain, and return it with its full name.
+
+        Raises UsageError if `time` or `volume` is not a finite number of at least 0.
+        """
         from svcctl.api.models import Domain, is_amount
 
         for key, value in (("time", time), ("volume", volume)):
@@ -311,16 +315,18 @@ class Client:
         return self._sender.send(call, lambda response: _domain(record(decoded(response), "name")))
 
     def enable_domain(self, name: str) -> None:
-        """Enable a domain. Conflict (117) if it is already enabled.
+        """Enable a domain. Raises Conflict (code 117) if the domain is already enabled.
 
-        There is no Conflict if an earlier attempt of this call enabled the domain, but the reply was lost.
+        If the reply to an earlier attempt of this call was lost, Conflict counts as success, because that attempt has
+        probably enabled the domain.
         """
         self._done(self._domain_call("POST", name, "enable"), Conflict)
 
     def disable_domain(self, name: str) -> None:
-        """Disable a domain. Conflict (117) if it is already disabled.
+        """Disable a domain. Raises Conflict (code 117) if the domain is already disabled.
 
-        There is no Conflict if an earlier attempt of this call disabled the domain, but the reply was lost.
+        If the reply to an earlier attempt of this call was lost, Conflict counts as success, because that attempt has
+        probably disabled the domain.
         """
         self._done(self._domain_call("POST", name, "disable"), Conflict)
 
@@ -334,34 +340,37 @@ class Client:
     # Roles
 
     def roles(self, domain: str) -> tuple[Role, ...]:
-        """The roles of a domain.
+        """Return the roles of a domain.
 
-        The specification shows no path for this operation; deployed services use this path.
+        The specification shows no path for this operation. Deployed services use the path that is used here.
         """
         payload = self._payload(self._role_call("GET", domain))
         return tuple(map(_role, records(payload, "name", key="roles")))
 
     def role(self, domain: str, name: str) -> Role:
-        """A role with its read-only fields.
+        """Return a role with its read-only fields.
 
-        The specification shows no path for this operation; deployed services use this path.
+        The specification shows no path for this operation. Deployed services use the path that is used here.
         """
         return _role(record(self._payload(self._role_call("GET", domain, name)), "name"))
 
     def create_role(self, domain: str, role: Role) -> Role:
-        """Create a role, and return the role in the service's answer; if the answer is empty, return `role`."""
+        """Create a role, and return the role from the service's answer. If the answer is empty, return `role`."""
         if not role.name:
             raise UsageError("a role needs a name")
         call = self._role_call("POST", domain)._replace(body=encoded(role.body()), repeatable=False)
         return _role_of_answer(self._payload(call), role)
 
     def update_role(self, domain: str, name: str, changes: Role) -> Role:
-        """Change the fields of a role that are set in `changes`. Fields that are None there stay unchanged."""
+        """Change a role: set the fields that are not None in `changes`. The other fields stay unchanged."""
         call = self._role_call("PUT", domain, name)._replace(body=encoded(changes.body()))
         return _role_of_answer(self._payload(call), replace(changes, name=changes.name or name))
 
     def delete_role(self, domain: str, name: str) -> None:
-        """Delete a role. The specification shows no path for this operation; deployed services use this path."""
+        """Delete a role.
+
+        The specification shows no path for this operation. Deployed services use the path that is used here.
+        """
         self._done(self._role_call("DELETE", domain, name), NotFound)
 
     def _role_call(self, method: str, domain: str, *name: str) -> RepeatableRequest:
@@ -373,9 +382,10 @@ class Client:
     def request(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> Iterator[RawResponse]:
-        """Sign and send any request, and yield the answer before its body is read, even if the answer is a refusal.
+        """Sign and send any request, and yield the answer before its body is read.
 
-        `path` starts with a slash. Paths of domains go to the provisioning URL.
+        An error of the service is yielded, too. `path` starts with a slash. A path of domains is appended to the
+        provisioning URL, any other path to the base URL.
         """
 
         def error(start: bytes) -> SvcctlError | None:
@@ -395,7 +405,7 @@ class Client:
             yield RawResponse(response.status_code, response.headers, content, error)
 
     def call(self, method: str, path: str, body: bytes = b"", *, repeatable: bool = False) -> Any:
-        """Sign and send any request, and return the decoded answer without its envelope.
+        """Sign and send any request, and return the decoded content of the answer, without its envelope.
 
         `repeatable` allows retries of a POST.
         """
@@ -421,7 +431,8 @@ class Client:
     def _counted_mode(self, call: RepeatableRequest) -> Mode | None:
         """Return the response format of a query whose rows the guard limits; None for any other request.
 
-        UsageError for a format whose rows cannot be counted, unless the query has a limit that the guard allows.
+        Some formats have rows that cannot be counted. For these formats, raises UsageError if the query has no limit,
+        or a limit that is higher than the guard allows.
         """
         if self._guard.max_rows is None or not self._operations.is_query(call.method, call.url):
             return None
@@ -442,9 +453,9 @@ class Client:
         return mode
 
     def sends_close_notify(self, seconds: float = CLOSE_SECONDS) -> bool | None:
-        """Whether the service ends TLS connections with close_notify; None if this cannot be observed.
+        """Return whether the service ends TLS connections with close_notify; None if this cannot be observed.
 
-        The client asks the service to close a connection, and waits at most `seconds` for the end.
+        The client asks the service to close a connection, and waits at most `seconds` until the connection ends.
         """
         closing = Closing(seconds)
         call = self._any_call("GET", self._paths.jobs, b"", {"Connection": "close"})
@@ -461,7 +472,7 @@ class Client:
     def _checked_body(self, response: Response) -> Iterator[bytes]:
         """Yield the body of an answer in any format.
 
-        If a refusal's body is cut off, no error is raised: the HTTP status says enough.
+        If the body of an error is cut off, no IncompleteResult is raised, because the HTTP status is sufficient.
         """
         try:
             yield from _body(response)
@@ -470,16 +481,16 @@ class Client:
                 raise
 
     def _payload(self, call: RepeatableRequest) -> Any:
-        """Send a call, and return the decoded answer, which is small.
+        """Send a call, and return the decoded content of the answer. The answer must be small.
 
         Raises the error that the body states, even with HTTP 200.
         """
         return self._sender.send(call, decoded)
 
     def _done(self, call: RepeatableRequest, already: type[ServiceError]) -> None:
-        """Send a call that may be repeated.
+        """Send a call that may be repeated. The content of the answer is ignored.
 
-        After a lost reply, an error of class `already` means that the call has succeeded.
+        If a reply was lost, an error of class `already` means that an earlier attempt succeeded, so it is not raised.
         """
         lost = False
 
@@ -504,7 +515,7 @@ class Client:
 
 @contextmanager
 def _explained(request: QueryRequest) -> Iterator[None]:
-    """Add the query's text to errors, because an error may name a place in the text."""
+    """Add the query's text to each ServiceError, because the error may contain a position in the text."""
     try:
         yield
     except ServiceError as error:

@@ -1,4 +1,4 @@
-"""The columns of a query's answer, and the members of compact results that describe them."""
+"""The columns of a query's answer, and the functions that read them from a result in a compact format."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from svcctl.words import json_text
 
 @dataclass(frozen=True, slots=True)
 class ResultColumn:
-    """A column of a result; `type` is the service's name for the column's type, or None in a format without types."""
+    """A column of a result. `type` is the service's name for the type; None in a format without types."""
 
     name: str
     type: str | None = None
 
 
 def columns_of(m: object) -> tuple[ResultColumn, ...]:
-    """Return the columns that the member `m` of a compact result describes, in the order of their `index`.
+    """Return the columns in the member `m` of a compact result, in the order of their `index`.
 
-    ValueError when `m` is not an object of columns, or the indexes are not 0, 1, 2 and so on.
+    Raises ValueError if `m` is not an object of columns, or if the indexes are not 0, 1, 2 and so on.
     """
     if not isinstance(m, Mapping):
         raise ValueError("m is not an object")
@@ -37,9 +37,9 @@ def columns_of(m: object) -> tuple[ResultColumn, ...]:
 
 
 def columns_listed(metadata: object) -> tuple[ResultColumn, ...]:
-    """Return the columns that the member `metadata` of a compact result lists.
+    """Return the columns in the member `metadata` of a compact result, in the order of the list.
 
-    ValueError when `metadata` is not a list of columns.
+    Raises ValueError if `metadata` is not a list of columns.
     """
     if not isinstance(metadata, list) or not all(isinstance(entry, Mapping) and "name" in entry for entry in metadata):
         raise ValueError("metadata is not a list of names and types")
@@ -47,7 +47,7 @@ def columns_listed(metadata: object) -> tuple[ResultColumn, ...]:
 
 
 METADATA = {"m": columns_of, "metadata": columns_listed}
-"""The functions that read the columns of a compact result, by the member that describes them.
+"""The two members of a compact result that may describe its columns, each with the function that reads the member.
 
 Services send one member or both.
 """

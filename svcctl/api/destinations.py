@@ -1,7 +1,8 @@
 """The known destination types: their parameters, the allowed values, and how the local service delivers rows.
 
-The interface leaves the keys of `destination.params` open, so unknown types and keys are sent too. Help, completion,
-suggestions for mistyped names, the masking of secrets, and the checks of client and service all read this table.
+The interface allows any keys in `destination.params`, so svcctl also sends unknown types and unknown keys. The table
+TYPES is used by help, completion, the suggestions for mistyped names, the masking of secrets, and the checks of client
+and service.
 """
 
 from __future__ import annotations
@@ -17,18 +18,21 @@ from svcctl.io.yaml_text import boolean, integer, json_value
 from svcctl.words import DESTINATION_TYPES, is_secret, json_text, mask, mask_urls, nearest
 
 MIN_MASKED_CHARS = 4
-"""A secret of at least this length is masked even inside longer words."""
+"""The minimum length of a secret that is masked even inside longer words."""
 
 
 class Form(NamedTuple):
-    """The texts that are allowed as a parameter's value: `allows` checks a text, and `wanted` describes all of them."""
+    """The rule for the value of a parameter: `allows` checks a text, and `wanted` describes all allowed texts."""
 
     wanted: str
     allows: Callable[[str], bool]
     any_case: bool = False
-    """Whether the value may be written in upper or lower case."""
+    """Whether the case of the value is ignored."""
     read: Callable[[str], Any] = str
-    """Returns the JSON value of an unquoted text in a file; None if the text has no such value."""
+    """A function that converts an unquoted text in a YAML file to a JSON value.
+
+    Returns None if the text is not such a value.
+    """
 
 
 _TEXT = Form("text", lambda text: True)
@@ -47,19 +51,25 @@ def _word(*words: str) -> Form:
 
 
 class Parameter(NamedTuple):
-    """A parameter of a destination, with its key in `destination.params`. If `form` is None, any text is allowed."""
+    """A parameter of a destination type. `key` is its key in `destination.params`.
+
+    If `form` is None, any text is allowed.
+    """
 
     key: str
     meaning: str
     example: str = ""
-    """An example of a value; only required keys have one."""
+    """An example of a value. Only required parameters have an example."""
     secret: bool = False
     form: Form | None = None
     default: str = ""
     needs: tuple[str, str] | None = None
-    """The key and the value of another parameter that this parameter requires; the value is empty if any will do."""
+    """The key and the value of another parameter that must be set, too.
+
+    If the value is empty, any value is sufficient.
+    """
     place: bool = False
-    """Whether it names, with others, the place of numbered files."""
+    """Whether the parameter belongs to the location of a job's numbered files, such as a bucket or a path."""
 
     @property
     def required(self) -> bool:
@@ -80,7 +90,7 @@ class Destination:
     type: str
     params: Mapping[str, Any] = field(default_factory=dict)
     parts: Sequence[Mapping[str, Any]] = ()
-    """The objects of a list, if the parameters are sent as a list of objects."""
+    """The parameters as a list of objects, if the user wrote them as such a list."""
 
     def to_json(self) -> dict[str, Any]:
         return {"type": self.type, "params": [dict(part) for part in self.parts] or dict(self.params)}
@@ -88,7 +98,7 @@ class Destination:
     def with_params(self, additions: Mapping[str, Any]) -> Destination:
         """Return the destination with more parameters.
 
-        An addition replaces a parameter of the same name, whether in upper or lower case.
+        An added parameter replaces a parameter with the same name. The case of the names is ignored.
         """
         names = {key.lower() for key in additions}
 
@@ -101,7 +111,7 @@ class Destination:
 
 
 class DestinationType(NamedTuple):
-    """A known destination type: its name in the interface, its parameters, and how the local service delivers rows."""
+    """A known destination type: its name, its parameters, and a text on how the local service delivers rows."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -223,7 +233,7 @@ def without_secret(text: str, secret: str) -> str:
 
 
 def without_secrets(text: str, params: Mapping[str, Any]) -> str:
-    """Return a destination's error with the secrets masked: those among its parameters, and those in URLs."""
+    """Return a destination's error with secrets masked. The secrets are in `params` and in URLs within the text."""
     for key, value in params.items():
         if is_secret(key) and value:
             text = without_secret(text, json_text(value))
@@ -231,20 +241,23 @@ def without_secrets(text: str, params: Mapping[str, Any]) -> str:
 
 
 def canonical_type(name: str) -> str:
-    """Return the name of a known destination type in its usual spelling, for `name` in any case (`Kafka`, `KAFKA`).
+    """Return the key in TYPES of a destination type. `name` is in any case, such as `Kafka` or `KAFKA`.
 
-    A name that is not known is returned unchanged.
+    An unknown name is returned unchanged.
     """
     return name.lower() if name.lower() in TYPES else name
 
 
 def suggest_type(name: str) -> str | None:
-    """Return the known destination type that is most similar to a mistyped name; None if the name is known."""
+    """Return the destination type that is most similar to a mistyped name.
+
+    Returns None if the name is known, or if no type is similar.
+    """
     return None if canonical_type(name) in TYPES else nearest(name, DESTINATION_TYPES)
 
 
 def missing(destination: Destination) -> tuple[Parameter, ...]:
-    """Return the required parameters of a known destination type that have no value."""
+    """Return the required parameters that have no value. For an unknown destination type, the result is empty."""
     row = TYPES.get(canonical_type(destination.type))
     keys = {key.lower() for key, value in destination.params.items() if value not in (None, "")}
     parameters = row.parameters if row else ()
@@ -254,8 +267,8 @@ def missing(destination: Destination) -> tuple[Parameter, ...]:
 def mistakes(destination: Destination, *, endless: bool) -> Iterator[tuple[str, str]]:
     """Yield the key of each parameter with an invalid value, and the problem, such as `must be true or false`.
 
-    The problem does not quote the value, which may be a secret. A number may be given as text, because the values of a
-    command line are texts. Parameters of unknown destination types are not checked.
+    The problem does not quote the value, which may be a secret. A number may be a text, because the values on a command
+    line are texts. Parameters of unknown destination types are not checked. `endless` says that the query has no end.
     """
     row = TYPES.get(canonical_type(destination.type))
     values = {key.lower(): value for key, value in destination.params.items() if value not in (None, "")}
@@ -303,7 +316,7 @@ def check(destination: Destination, *, endless: bool) -> None:
 
 
 def suggest_key(destination_type: str, key: str) -> str | None:
-    """Return the key that is most similar to a mistyped key, among the parameters of a destination type."""
+    """Return the key of the destination type that is most similar to a mistyped key; None if no key is similar."""
     return nearest(key, known_keys(destination_type))
 
 
@@ -314,7 +327,7 @@ def known_keys(destination_type: str) -> tuple[str, ...]:
 
 
 def known_key(destination_type: str, key: str) -> str:
-    """Return a parameter's key in its usual spelling, for `key` in any case (`Topic`).
+    """Return a parameter's key in its usual spelling. `key` is in any case, such as `Topic`.
 
     An unknown key is returned unchanged.
     """
@@ -322,9 +335,10 @@ def known_key(destination_type: str, key: str) -> str:
 
 
 def text_of(destination: Destination, key: str, default: str = "") -> str:
-    """Return the value of a known key as text. Without a value, it is the parameter's default, or else `default`.
+    """Return the value of a known parameter as text.
 
-    The text is in lower case if the parameter's value may be written in any case.
+    If the parameter has no value, the result is the default of the parameter; if there is no default, it is `default`.
+    If the case of the value is ignored, the text is in lower case.
     """
     row = next(row for row in TYPES[destination.type].parameters if row.key == key)
     value = destination.params.get(key)
@@ -333,9 +347,10 @@ def text_of(destination: Destination, key: str, default: str = "") -> str:
 
 
 def place_of_files(kind: str, params: Mapping[str, Any], job_id: str) -> Mapping[str, str]:
-    """The parameters that name the place of a job's numbered files, which are shared by all jobs with the same place.
+    """Return the parameters that determine the location of a job's numbered files, such as the bucket and the name.
 
-    Empty for a type without files. Objects without a name have the ID of their job.
+    Jobs with equal parameters share one series of files. The result is empty for a type without files. In S3, files
+    without a configured name have the job's ID as their name.
     """
     row = TYPES.get(kind)
     keys = [parameter.key for parameter in row.parameters if parameter.place] if row else []
@@ -343,16 +358,16 @@ def place_of_files(kind: str, params: Mapping[str, Any], job_id: str) -> Mapping
 
 
 def form_of(destination_type: str, key: str) -> Form:
-    """Return the form of the allowed values of a destination's parameter. An unknown parameter takes any JSON value."""
+    """Return the rule for the value of a destination's parameter. An unknown parameter may have any JSON value."""
     row = TYPES.get(canonical_type(destination_type))
     parameter = next((candidate for candidate in row.parameters if candidate.key == key), None) if row else None
     return (parameter.form or _TEXT) if parameter else _ANY_VALUE
 
 
 def unknown_keys(destination: Destination) -> tuple[str, ...]:
-    """Return the keys of a destination's parameters that its type does not have, in upper or lower case.
+    """Return the keys of a destination's parameters that its type does not have. The case of the keys is ignored.
 
-    Such keys are sent nevertheless.
+    Such keys are sent nevertheless. For an unknown type, the result is empty.
     """
     keys = known_keys(destination.type)
     return tuple(key for key in destination.params if keys and known_key(destination.type, key) not in keys)

@@ -1,6 +1,6 @@
 """The guard of a client: settings that forbid changes and limit the rows of answers.
 
-A guard protects against mistakes, not against attackers: whoever has the credentials can use them without the guard.
+A guard protects against mistakes, not against attackers. Anyone with the credentials can use them without the guard.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from svcctl.words import counted
 
 
 class Guard(NamedTuple):
-    """The settings `read_only` and `max_rows`, each with its source in words, such as `profile audit`."""
+    """The settings `read_only` and `max_rows`, and the source of each setting in words, such as `profile audit`."""
 
     read_only: bool = False
     read_only_source: str = ""
@@ -24,7 +24,7 @@ class Guard(NamedTuple):
         return self.read_only or self.max_rows is not None
 
     def refuse_change(self, what: str) -> None:
-        """Raise UsageError if the client is read-only; `what` is the request or command that would change something."""
+        """Raise UsageError if the client is read-only. `what` names the request or command that would change data."""
         if self.read_only:
             raise UsageError(f"{what} is refused: read_only is true in {self.read_only_source}", reason="read-only")
 
@@ -38,7 +38,10 @@ class Guard(NamedTuple):
         )
 
     def check_limit(self, mode: str, limit: int | None) -> None:
-        """Raise UsageError for a query whose rows are not counted, unless its limit is at most `max_rows`."""
+        """Check the limit of a query in a format whose rows cannot be counted.
+
+        Raises UsageError if the query has no limit, or a limit of more than `max_rows`.
+        """
         if self.max_rows is None or (limit is not None and limit <= self.max_rows):
             return
         raise UsageError(

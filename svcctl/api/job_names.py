@@ -14,44 +14,47 @@ from svcctl.errors import MalformedAnswer, UsageError
 from svcctl.words import counted, did_you_mean, some
 
 SHOWN_ID_CHARS = 8
-"""The number of characters of an ID that lists show; more if two IDs begin alike."""
+"""The number of characters of a job's ID in lists. If two IDs have the same beginning, lists show more characters."""
 MIN_ID_CHARS = 4
-"""The minimum number of characters of the beginning of an ID, in a command that changes the job."""
+"""The minimum length of an abbreviated ID in a command that changes the job, in characters."""
 
 _HASHED = r"(?s)(.+)\.([0-9a-f]{8})"
 _FULL_ID = r"(?ia)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
 class Chosen(NamedTuple):
-    """The IDs of the jobs that a user named. `jobs` returns all jobs; their list is requested at most once."""
+    """The IDs of the jobs that a user named.
+
+    `jobs` returns all jobs, and requests the list from the service at most once.
+    """
 
     ids: Sequence[str]
     jobs: Callable[[], Sequence[Job]]
 
     def hint(self, text: str) -> str | None:
-        """Return a hint with the most similar job name, for a text that matches no job.
+        """Return a hint with the most similar job name. `text` is a name that matches no job.
 
-        MalformedAnswer if the service answers without a list of jobs.
+        Raises MalformedAnswer if the service's answer has no list of jobs.
         """
         return hint(text, () if is_whole(text) else self.jobs())
 
     def short(self, job_id: str) -> int:
-        """Return how many characters of an ID to show.
+        """Return the number of characters of an ID that a list shows.
 
-        For a whole ID this is SHOWN_ID_CHARS, and the jobs are not requested.
+        For a complete ID, the number is SHOWN_ID_CHARS, and the jobs are not requested.
         """
         return SHOWN_ID_CHARS if is_whole(job_id) else shortest(job.id for job in self.listed())
 
     def listed(self) -> Sequence[Job]:
-        """Return the jobs that the service lists; none if its answer has no list."""
+        """Return the jobs that the service lists; empty if the service's answer has no list of jobs."""
         return _any_listed(self.jobs)
 
 
 def choose(texts: Iterable[str], jobs: Callable[[], Sequence[Job]], *, changes: bool = False) -> Chosen:
     """Find the jobs that a user named by an ID, the beginning of an ID or a friendly name.
 
-    UsageError as in `resolved`. If the service answers without a list of jobs, each text counts as an ID, which the
-    service accepts or refuses.
+    Raises UsageError as `resolved` does. If the service's answer has no list of jobs, each text counts as an ID. The
+    service then accepts or refuses this ID.
     """
     jobs = cache(jobs)
     return Chosen(resolved(texts, lambda: _any_listed(jobs), changes=changes), jobs)
@@ -65,24 +68,27 @@ def _any_listed(jobs: Callable[[], Sequence[Job]]) -> Sequence[Job]:
 
 
 def split_name(name: str) -> tuple[str, str | None]:
-    """Split a friendly name into the name itself and the hash that `svcctl job apply` adds, or None without a hash."""
+    """Split a friendly name into the name itself and the hash that `svcctl job apply` appends.
+
+    If the name has no hash, the second value is None.
+    """
     match = re.fullmatch(_HASHED, name)
     return (match[1], match[2]) if match else (name, None)
 
 
 def is_whole(text: str) -> bool:
-    """Whether a text has the form of the interface's IDs, a UUID."""
+    """Return whether a text is a UUID, which is the form of job IDs in the interface."""
     return re.fullmatch(_FULL_ID, text) is not None
 
 
 def resolved(texts: Iterable[str], jobs: Callable[[], Iterable[Job]], *, changes: bool = False) -> list[str]:
-    """Return the IDs of the jobs that texts name, without duplicates.
+    """Return the IDs of the jobs that the texts name, without duplicates.
 
-    UsageError when a text matches several jobs. If the command `changes` the jobs, UsageError also for the beginning of
-    an ID that is shorter than MIN_ID_CHARS characters.
+    Raises UsageError if a text matches several jobs. If the command `changes` the jobs, also raises UsageError for the
+    beginning of an ID with fewer than MIN_ID_CHARS characters.
 
-    `jobs` lists all jobs. A text that matches no job is passed on, and the service may refuse it: a service need not
-    list all jobs, and its IDs need not be UUIDs.
+    `jobs` returns all jobs that the service lists. A text that matches no job is returned unchanged, because a service
+    may leave out jobs in its list, and its IDs may not be UUIDs.
     """
     return list(dict.fromkeys(text if is_whole(text) else _resolved(text, list(jobs()), changes) for text in texts))
 
@@ -92,7 +98,8 @@ def _resolved(text: str, jobs: Sequence[Job], changes: bool) -> str:
         return text
     called = [job for job in jobs if (name := job.friendly_name) and text in (name, split_name(name)[0])]
     begin = [job for job in jobs if text and job.id.lower().startswith(text.lower())]
-    meant = called or begin  # a name takes precedence, so that it means the same job after other jobs get new IDs
+    # A name takes precedence over an ID, so that the name still means the same job after other jobs get new IDs.
+    meant = called or begin
     if len(meant) > 1:
         raise _ambiguous(text, meant, called=bool(called))
     if changes and meant and not called and len(text) < MIN_ID_CHARS:
@@ -112,7 +119,7 @@ def _ambiguous(text: str, jobs: Sequence[Job], *, called: bool) -> UsageError:
 
 
 def namesakes(job: Job, jobs: Iterable[Job]) -> str | None:
-    """Return a sentence that says that other jobs have the same friendly name; None if no other job has it."""
+    """Return a sentence which says that other jobs have the same friendly name; None if the name is unique."""
     others = [other for other in jobs if other.friendly_name == job.friendly_name and other.id != job.id]
     if not others or not job.friendly_name:
         return None
@@ -126,18 +133,18 @@ def _listed(jobs: Sequence[Job], about: Callable[[Job], str | None] = attrgetter
 
 
 def hint(text: str, jobs: Iterable[Job] = ()) -> str | None:
-    """Return a hint with the most similar friendly name, for a text that matches no job."""
+    """Return a hint with the most similar friendly name. `text` is a name that matches no job."""
     return did_you_mean(text, (split_name(job.friendly_name)[0] for job in jobs if job.friendly_name))
 
 
 def shortest(ids: Iterable[str]) -> int:
-    """Return how many characters distinguish these IDs, at least SHOWN_ID_CHARS."""
+    """Return the number of characters that are needed to distinguish these IDs, at least SHOWN_ID_CHARS."""
     ordered = sorted({job_id.lower() for job_id in ids})
     return max([SHOWN_ID_CHARS, *(_alike(job_id, next_id) + 1 for job_id, next_id in pairwise(ordered))])
 
 
 def _alike(text: str, other: str) -> int:
-    """Return the number of characters that the beginnings of two texts have in common."""
+    """Return the number of characters at the beginning of two texts that are equal."""
     at = 0
     for at, (left, right) in enumerate(zip(text, other, strict=False)):
         if left != right:

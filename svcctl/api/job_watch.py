@@ -13,11 +13,11 @@ from svcctl.errors import NotFound, Unavailable
 
 
 class Watched(NamedTuple):
-    """A job at one moment: its rate in events per second since the previous look, and its lag in seconds.
+    """A job at one moment, with its rate in events per second and its lag in seconds.
 
-    The rate counts eventsSent, or eventGenerated if the service sends eventsSent only for a complete job. The rate is
-    None at the first look. The lag is None for a job that does not run. `short` is the shortened ID; no two jobs have
-    the same one.
+    The rate is the average since the previous reading; None at the first reading. It counts eventsSent. If the service
+    sends eventsSent only for completed jobs, the rate counts eventGenerated. The lag is None for a job that is not
+    running. `short` is the shortened ID, which is different for each job.
     """
 
     job: Job
@@ -29,18 +29,21 @@ class Watched(NamedTuple):
 def at_moment(jobs: Iterable[Job], at: int, size: int) -> tuple[Watched, ...]:
     """Return the jobs at one moment, without rates.
 
-    `at` is in epoch milliseconds; `size` is the number of characters of the short IDs.
+    `at` is the moment in epoch milliseconds. `size` is the number of characters of the shortened IDs.
     """
     return tuple(_watched(job, at, size, 0, None) for job in jobs)
 
 
 def failing_first(jobs: Iterable[Watched]) -> list[Watched]:
-    """Return the jobs with an error, then all other jobs; both keep their order."""
+    """Return the jobs with an error, followed by all other jobs. Both groups keep their order."""
     return sorted(jobs, key=lambda watched: not watched.job.error)
 
 
 class Look(NamedTuple):
-    """The watched jobs at one moment, in epoch milliseconds; `failure` says why the service did not answer."""
+    """The watched jobs at the moment `at`, in epoch milliseconds.
+
+    `failure` is the reason why the service did not answer at that moment; None if it answered.
+    """
 
     at: int
     jobs: tuple[Watched, ...]
@@ -55,11 +58,12 @@ def looks(
     seconds: float | None,
     clock: Callable[[], float],
 ) -> Iterator[Look]:
-    """Look at the jobs that `ids` name, or at all jobs if `ids` is empty, every `interval` seconds.
+    """Read the jobs every `interval` seconds, and yield the named jobs after each reading.
 
-    The looks end `seconds` after the first one. `read` lists all jobs. While the service does not answer, the last
-    known jobs are repeated. `ids` are texts as for `choose`; NotFound when the service does not list a named job.
-    Unavailable if the service does not answer at the last look.
+    `ids` are texts that name jobs, as in `choose`. If `ids` is empty, all jobs are yielded. The readings end `seconds`
+    after the first one. `read` returns all jobs. While the service does not answer, the last known jobs are yielded.
+    Raises NotFound if the service does not list a named job. Raises Unavailable if the service does not answer at the
+    last reading.
     """
     deadline: float | None = None
     everything: tuple[Job, ...] = ()
@@ -90,7 +94,7 @@ def looks(
 
 
 def _named(ids: Collection[str], jobs: Collection[Job]) -> Collection[str]:
-    """Return the IDs of the named jobs. NotFound for a job that is not in the list."""
+    """Return the IDs of the named jobs. Raises NotFound for a job that is not in the list."""
     named = resolved(ids, lambda: jobs)
     listed = {job.id for job in jobs}
     for job_id in named:
@@ -112,9 +116,9 @@ def _watched(job: Job, at: int, size: int, then: int, before: Job | None) -> Wat
 
 
 def _growth(before: Job, after: Job) -> int | None:
-    """Return the number of events that a job sent between two looks; None if it is unknown.
+    """Return the number of events that a job sent between two readings; None if the number is unknown.
 
-    If a look has no eventsSent, the events that the job generated are counted instead.
+    If a reading has no eventsSent, the result is the number of events that the job generated.
     """
     for then, now in ((before.events_sent, after.events_sent), (before.event_generated, after.event_generated)):
         if then is not None and now is not None:

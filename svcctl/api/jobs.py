@@ -1,6 +1,6 @@
-"""Operations on jobs that need several requests: launch and read back, wait for a state, and restart.
+"""Operations on jobs that need several requests: launch and read the job, wait for a state, and restart.
 
-A single operation of the service is a method of the client.
+Operations that need only one request are methods of the client.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ POLL_SECONDS = 0.5
 
 
 def launch(client: Client, request: QueryRequest, note: Callable[[str], None]) -> Job:
-    """Launch a query as a job and return the job.
+    """Launch a query as a job, and return the job.
 
-    If the job cannot be read, call `note` with the reason, and return a Job with the ID only.
+    If the job cannot be read, `note` is called with the reason, and the result is a Job with only the ID.
     """
     job_id = client.launch(request)
     try:
@@ -40,11 +40,11 @@ def wait_for(
     *,
     seen: Callable[[Job], None] | None = None,
 ) -> Job:
-    """Wait until a job is in a wanted state and without errors, and return it.
+    """Wait until a job is in one of `states` and has no error, and return the job.
 
-    `deadline` is a reading of time.monotonic. With a deadline, requests without an answer are repeated until then;
-    Unavailable when the deadline has passed. Conflict or ServiceError as soon as the job can no longer reach a wanted
-    state by itself. `seen` gets the job before each pause, and may raise an error.
+    `deadline` is a time on the clock time.monotonic. With a deadline, requests without an answer are repeated until the
+    deadline. Raises Unavailable after the deadline. Raises Conflict or ServiceError as soon as the job can no longer
+    reach one of `states` by itself. `seen` is called with the job before each pause, and may raise an error.
     """
     while True:
         state = f"unknown, not {' or '.join(sorted(states))}"
@@ -71,7 +71,7 @@ def wait_for(
 
 
 def _unlike(job: Job, states: Collection[str]) -> str:
-    """Describe how the state of a job differs from the wanted states."""
+    """Describe the difference between the state of a job and the wanted states."""
     state = status_text(job)
     if state in states:
         return f"{state} but reports: {job.reason}"
@@ -106,7 +106,10 @@ def _check_hope(job: Job, states: Collection[str]) -> None:
 
 
 class Changed(NamedTuple):
-    """A job after an operation; `left` is the reason why the operation did not change the job; None if it did."""
+    """A job after an operation. If the operation did not change the job, `left` is the reason.
+
+    Otherwise, `left` is None.
+    """
 
     job: Job
     left: str | None = None
@@ -115,7 +118,7 @@ class Changed(NamedTuple):
 def restart(client: Client, job_id: str, note: Callable[[str], None]) -> Changed:
     """Stop a job and start it again. `note` is called with the job's error, because a start clears the error.
 
-    A stopped job is only started. A completed job stays unchanged.
+    A job that is already stopped is only started. A completed job is not changed.
     """
     job = client.job(job_id)
     if job.error:
@@ -128,7 +131,7 @@ def restart(client: Client, job_id: str, note: Callable[[str], None]) -> Changed
             if job.status not in (
                 JobStatus.STOPPED,
                 JobStatus.COMPLETED,
-            ):  # the job has not stopped by itself in the meantime
+            ):  # the refusal has another reason than a job that stopped by itself
                 raise
     if job.status == JobStatus.COMPLETED:
         return Changed(job, f"job {job_id} is COMPLETED")

@@ -1,8 +1,8 @@
-r"""Write JSON for services and read their JSON; keep bytes that are not UTF-8 distinct from halves of surrogate pairs.
+r"""Write and read JSON, and distinguish bytes that are not UTF-8 from halves of surrogate pairs.
 
-Python represents a byte that is not UTF-8 as a lone surrogate, U+DC80 to U+DCFF. But a JSON escape such as \udce9,
-which is half of a surrogate pair, is read as the same character. This module keeps the two apart: a byte is written as
-the same byte again, for example in csv, and half of a pair is never written as a byte.
+Python decodes a byte that is not UTF-8 as a lone surrogate, U+DC80 to U+DCFF. A JSON escape such as \udce9, which is
+half of a surrogate pair, is decoded as the same character. This module distinguishes the two. A byte that is not UTF-8
+is written unchanged, for example in csv. Half of a surrogate pair is never written as a byte.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HALF = "\\udc00"
 def encoded(fields: Mapping[str, Any], name: str = "the request") -> bytes:
     """Return the JSON to send, in UTF-8.
 
-    UsageError for a value that JSON cannot express; its message begins with `name`.
+    Raises UsageError for a value that JSON cannot express. The message of the error begins with `name`.
     """
     try:
         text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -43,12 +43,15 @@ def encoded(fields: Mapping[str, Any], name: str = "the request") -> bytes:
 
 
 def value_of(body: bytes) -> Any:
-    """Return the value of a whole JSON text. ValueError or RecursionError when the text cannot be read."""
+    """Return the value of a whole JSON text. Raises ValueError or RecursionError if the text cannot be read."""
     return json.loads(without_bytes(body.decode(json.detect_encoding(body), "surrogateescape")))
 
 
 def without_bytes(text: str) -> str:
-    r"""Replace each lone escape that Python would read as a byte with \udc00, which has the same length."""
+    r"""Replace each lone JSON escape that Python would decode like a byte.
+
+    The replacement, \udc00, has the same length.
+    """
     if not any(map(text.__contains__, _LOW)):
         return text
     return _ESCAPE.sub(lambda match: _HALF if match["lone"] else match[0], text)

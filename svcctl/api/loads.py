@@ -1,4 +1,4 @@
-"""Loads of events: their options and results in JSON, and the rule for names of tables."""
+"""Loads of events: the options and results of loads in JSON, and the rule for the names of tables."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class SkipLimit:
-    """The number of lines of a file that may be skipped: `lines`, or `percent` of all its lines if that is more."""
+    """The maximum number of lines of a file that may be skipped.
+
+    The limit is `lines`, or `percent` of all lines of the file, if that is more.
+    """
 
     lines: int = 1
     percent: float = 10.0
 
     @classmethod
     def parse(cls, text: str) -> SkipLimit:
-        """Parse a limit such as 20 or 5%. UsageError for any other text."""
+        """Parse a limit such as 20 or 5%. Raises UsageError for any other text."""
         match = _SKIP_LIMIT.fullmatch(text.strip())
         if match is None or float(match[1]) > (100 if match[2] else 1e15):
             raise UsageError(
@@ -34,7 +37,7 @@ class SkipLimit:
         return cls(0, float(match[1])) if match[2] else cls(int(match[1]), 0.0)
 
     def allows(self, skipped: int, lines: int) -> bool:
-        """Whether a file with this number of `lines` may have this number of `skipped` lines."""
+        """Return whether the limit allows `skipped` skipped lines in a file of `lines` lines."""
         return skipped <= self.lines or 100 * skipped <= self.percent * lines
 
     def __str__(self) -> str:
@@ -43,35 +46,38 @@ class SkipLimit:
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """The options of a load, which say how files are read. Options that are not set are detected from the files."""
+    """The options of a load. They describe how to read the files.
+
+    An option that is not set is detected from the files.
+    """
 
     time_field: str | None = None
     time_format: str | None = None
     time_zone: str | None = None
-    """The time zone of dates without a zone; UTC if not set."""
+    """The time zone of dates without a zone. If the option is not set, the zone is UTC."""
     format: str | None = None
     types: Mapping[str, str] = field(default_factory=dict)
     null: Sequence[str] = ()
     """Texts that are read as null."""
     replace: bool = False
     strict: bool = False
-    """Whether the load fails when a line would be skipped, or when a value would become null."""
+    """Whether the load fails if a line would be skipped, or if a value would become null."""
     max_skipped: SkipLimit | None = None
-    """The limit of skipped lines in each file, if the user has set one."""
+    """The maximum number of skipped lines in each file; None if the user has not set a limit."""
     header: bool | None = None
-    """Whether the first row of csv names its columns."""
+    """Whether the first row of a csv file contains the names of its columns."""
     names: Sequence[str] = ()
-    """The names of the columns of csv, instead of those in the file."""
+    """The names of the columns of csv files. They replace the names in the files."""
     events_in: str | None = None
-    """The member of JSON objects that holds an array of events, such as `Records` or `result.items`."""
+    """The member of JSON objects that contains an array of events, such as `Records` or `result.items`."""
     fixed_columns: bool = False
-    """Whether the load fails rather than add a column to its table, or widen a column."""
+    """Whether the load fails if it would have to add a column to the table, or to widen a column."""
 
     @property
     def skip_limit(self) -> SkipLimit:
         """The limit of skipped lines in each file.
 
-        With `strict` it is zero; otherwise `max_skipped`, or the default if that is not set.
+        With `strict`, the limit is zero. Otherwise, it is `max_skipped`, or the default limit if `max_skipped` is None.
         """
         return SkipLimit(0, 0.0) if self.strict else self.max_skipped or SkipLimit()
 
@@ -96,7 +102,7 @@ class LoadOptions:
     def from_json(cls, source: Mapping[str, Any]) -> LoadOptions:
         """Read the options of a load from JSON.
 
-        ServiceError for a member of a wrong type, UsageError for a bad zone or limit.
+        Raises ServiceError for a member of a wrong type, and UsageError for an invalid zone or limit.
         """
         zone, limit = optional_text(source, "timeZone"), optional_text(source, "maxSkipped")
         return cls(
@@ -120,15 +126,16 @@ FILE_TABLE = "file"
 """The name of the temporary table into which files are loaded for one query."""
 
 LOAD_OPTIONS = tuple(LoadOptions().to_json())
-"""The names that the options of a load have in JSON."""
+"""The names of the options of a load in JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadFinding:
-    """A fact that a load noticed `count` times, for the first time at `place`.
+    """A fact that a load noticed in the files, such as a reason for skipped lines.
 
-    `what` is the kind of the fact, and `sentence` describes it in words. `value` is the value at `place`, and
-    `fields` are the columns that are concerned.
+    `count` is the number of times, and `place` is where the fact was noticed first. `what` is the kind of the fact, and
+    `sentence` describes the fact in words. `value` is the value at `place`. `fields` are the columns to which the fact
+    refers.
     """
 
     what: str
@@ -144,12 +151,12 @@ class Loaded:
     """The result of a load.
 
     `skips` are the reasons for skipped lines. `nulls` are the columns with values that did not fit and became null.
-    `changes` are the changes that were made to lines that were loaded. `asides` are the lines that are not events, such
-    as comments. `oldest` and `newest` are dates of events, in epoch milliseconds. `before` counts the events that the
-    table had before the load. `empty` names the files without events. `added` are the new columns of the table with
-    their types, and `widened` the columns with a new type. `left` names the members of JSON that got no column, because
-    the table has no room for more. `wider` maps columns to the types that would hold the values that became null.
-    `arrays` names the members of JSON that hold arrays of objects, which may be events.
+    `changes` are the changes that were made to lines that were loaded. `asides` are lines that are not events, such as
+    comments. `oldest` and `newest` are dates of events, in epoch milliseconds. `before` is the number of events in the
+    table before the load. `empty` names the files without events. `added` are the new columns of the table with their
+    types, and `widened` are the columns with a new type. `left` names the members of JSON that got no column because
+    the table has no room for more columns. `wider` maps columns to types in which the values that became null would
+    fit. `arrays` names the members of JSON that contain arrays of objects. Such objects may be events.
     """
 
     table: str
@@ -161,7 +168,7 @@ class Loaded:
     skips: tuple[LoadFinding, ...] = ()
     changes: tuple[LoadFinding, ...] = ()
     jobs: tuple[str, ...] = ()
-    """The names, as far as known, of the jobs that read the table when it was replaced."""
+    """The known names of the jobs that were reading the table when the load replaced it."""
     nulls: tuple[LoadFinding, ...] = ()
     asides: tuple[LoadFinding, ...] = ()
     added: tuple[str, ...] = ()
@@ -210,7 +217,7 @@ def _findings(source: Mapping[str, Any], kind: str) -> tuple[LoadFinding, ...]:
 
 
 def check_table_name(name: str) -> None:
-    """Raise UsageError for a table's name that would need back quotes in a query."""
+    """Raise UsageError if the name of a table would need back quotes in a query."""
     if not _TABLE_NAME.fullmatch(name):
         raise UsageError(
             f"'{name}' cannot name a table",

@@ -1,8 +1,8 @@
-"""Jobs, domains and roles, as frozen dataclasses with the interface's names.
+"""Jobs, domains and roles, as frozen dataclasses. Their fields have the names of the interface.
 
-`from_json` takes a record in the form that a service sends: fields may be absent, and unknown fields and values are
-kept, because deployed services send more than the interface lists. The client and the local service share this module,
-which contains no behaviour.
+`from_json` reads a record that a service sent. Fields may be absent. Unknown fields and values are kept, because
+deployed services send more than the interface lists. The client and the local service share this module, which contains
+only data.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _integer(value: object) -> int | None:
 
 
 def _message(error: object) -> str:
-    """Return the message of a job's error. The error is a text or an object."""
+    """Return the message of one error of a job. `error` is a text or an object."""
     message = (error.get("message") or error.get("msg")) if isinstance(error, Mapping) else None
     return json_text(message or error)
 
@@ -54,15 +54,15 @@ class JobStatus(StrEnum):
 
 
 OTHER_STATUSES = ("CREATED", "RECONNECTING", "PAUSED")
-"""Further states of jobs that deployed services have."""
+"""Other states of jobs, which only some deployed services have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A query job, with the fields that the service sent.
+    """A job that runs a query, with the fields that the service sent.
 
-    `status` is usually a JobStatus, but deployed services have more states. The elements of `error` are texts; some
-    services send objects. `last_datetime` is in epoch milliseconds; it is 0 if the job never ran.
+    `status` is usually a JobStatus, but deployed services have other states, too. The elements of `error` are usually
+    texts, but some services send objects. `last_datetime` is in epoch milliseconds. It is 0 if the job has never run.
     """
 
     id: str
@@ -125,7 +125,7 @@ class Job:
 
 
 class DomainStatus(StrEnum):
-    """The states of a domain; the specification shows only the name Active."""
+    """The states of a domain. The specification shows only the name Active."""
 
     ACTIVE = "Active"
     DISABLED = "Disabled"
@@ -135,7 +135,7 @@ class DomainStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A reseller's customer domain; `name` is the full name, `<domain>@<reseller>`."""
+    """A customer domain of a reseller. `name` is the full name, `<domain>@<reseller>`."""
 
     name: str
     plan: str | None = None
@@ -162,7 +162,7 @@ class Domain:
 
 
 def is_amount(value: float) -> bool:
-    """Whether a number can be the time or the volume of a domain."""
+    """Return whether a value can be the time or the volume of a domain: a finite number of at least 0."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
@@ -171,19 +171,19 @@ BUILT_IN_ROLES = ("OWNER", "ADMIN", "USER")
 
 
 def is_built_in(role: str) -> bool:
-    """Whether this is the name of a built-in role, in upper or lower case.
+    """Return whether a role is built-in. The case of its name is ignored.
 
-    Every domain has the built-in roles, and nobody can remove them.
+    Every domain has the built-in roles, and nobody can remove these roles.
     """
     return role.upper() in BUILT_IN_ROLES
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A custom role. An update leaves a field that is None unchanged; `()` is an empty value.
+    """A custom role. In an update, a field that is None stays unchanged, and `()` is an empty value.
 
-    The interface's `*` is the single element `EVERYTHING` in `policies` and `applications`, and the key `EVERYTHING` in
-    `resource_ids`.
+    The value `*` of the interface means everything. In `policies` and `applications`, `*` is the only element. In
+    `resource_ids`, `*` is the only key.
     """
 
     name: str | None = None
@@ -231,7 +231,7 @@ class Role:
     def body(self) -> dict[str, Any]:
         """Return the body of a request that creates or updates the role.
 
-        The body has the fields that are set, without the read-only fields (rule 9).
+        The body contains all fields that are not None, except the read-only fields (rule 9).
         """
         return _without_none(
             name=self.name,
@@ -246,7 +246,7 @@ class Role:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the role in JSON, with all known fields, including read-only fields."""
+        """Return the role in JSON, with all known fields, including the read-only fields."""
         return (
             self.body()
             | _without_none(alertPermissions=self.alert_permissions, defVault=self.def_vault, maxVault=self.max_vault)
@@ -275,9 +275,9 @@ def _all_or_list(names: tuple[str, ...] | None) -> str | list[str] | None:
 
 
 FAILING = "FAILING"
-"""The status in lists of a running job with an error."""
+"""The status of a running job with an error, in lists."""
 
 
 def status_text(job: Job) -> str:
-    """Return a job's status for lists and messages: FAILING for a running job with an error, otherwise its `status`."""
+    """Return a job's status for lists and messages. It is FAILING for a running job with an error."""
     return FAILING if job.status == JobStatus.RUNNING and job.error else job.status

@@ -1,9 +1,7 @@
-"""The rule that decides by method, URL and body whether a request only reads.
+"""The rule that decides whether a request only reads. The rule uses the method, the URL and the body of the request.
 
-Read-only clients and cached names use this rule.
-
-Any other request may change something, even if this client does not know it. The method alone cannot decide this,
-because jobs are stopped and started by a GET.
+Read-only clients and the cache of names use this rule. A request that is not known to be reading counts as a change.
+The method alone cannot decide this, because jobs are stopped and started by GET requests.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from svcctl.api.addresses import Paths
 
 JOB, NAME, ROLE = "{job}", "{name}", "{role}"
-"""Placeholders for names in the paths below. The name of a role may contain slashes, which are quoted."""
+"""Placeholders for names in the paths below. The name of a role may contain slashes, which must be quoted."""
 OWN_READS = (
     "/service/ping",
     "/service/health",
@@ -28,32 +26,38 @@ OWN_READS = (
     f"/service/load/{NAME}",
     f"/service/domain/{NAME}/available",
 )
-"""The paths of svcctl's own service on which a GET only reads."""
+"""The paths of svcctl's own service on which a GET request only reads."""
 CHECKED_JOB = f"/service/jobs/{JOB}/verify"
-"""The path of svcctl's own service that checks a delivery.
+"""The path of svcctl's own service that checks the rows at a job's destination.
 
-A GET only reads, unless its parameters ask the service to store the date of `from`.
+A GET request on this path only reads, unless its parameters ask the service to store the date of `from`.
 """
 OWN_POST_READS = ("/service/domain/check", "/service/temporary-table")
-"""The paths of svcctl's own service on which a POST changes nothing that lasts longer than the request."""
+"""The paths of svcctl's own service on which a POST request changes nothing after its end."""
 
 _ROUTING = re.compile("method|url|uri|path", re.IGNORECASE)
-"""Names of headers that may turn a request into another one, such as X-HTTP-Method-Override and X-Original-URL."""
+"""A pattern for the names of headers that may turn a request into another request.
+
+Examples are X-HTTP-Method-Override and X-Original-URL.
+"""
 _JOB_VERBS = frozenset({"stop", "start", "remove"})
-"""Segments after the path of jobs that are never taken for job IDs, because a service may expect the ID elsewhere."""
+"""The names of operations on jobs. In a path, these words are never taken for a job's ID.
+
+A service may expect the ID in another segment of the path.
+"""
 
 
 class Operations(NamedTuple):
-    """The URLs and paths of one service, which decide what a request does there."""
+    """The URLs and paths of one service. They decide which operation a request carries out."""
 
     base_url: str
     provisioning_url: str
     paths: Paths
 
     def change(self, method: str, url: str, body: bytes, headers: Iterable[str] = ()) -> str | None:
-        """Describe a request that may change something; None for a request that only reads.
+        """Describe a request that may change something. Return None for a request that only reads.
 
-        `headers` are the names of headers that the caller has added.
+        `headers` are the names of the headers that the caller has added.
         """
         path, question_mark, parameters = url.partition("?")
         request = f"{method} {urlsplit(path).path or '/'}"
@@ -72,10 +76,10 @@ class Operations(NamedTuple):
         return None if reads else request
 
     def is_repeatable(self, method: str, url: str, body: bytes, headers: Iterable[str] = ()) -> bool:
-        """Whether a request does no harm if the service carries the request out twice.
+        """Return whether the service may carry out a request twice without harm.
 
-        This is true of requests that only read, and of all methods that HTTP calls idempotent. It is not true of the
-        paths that stop, start and remove jobs, where a GET changes a job.
+        This is true of requests that only read, and of all methods that HTTP calls idempotent. It is false for the
+        paths that stop, start and remove jobs, because a GET request changes a job there.
         """
         if self.change(method, url, body, headers) is None:
             return True
@@ -83,7 +87,7 @@ class Operations(NamedTuple):
         return method not in ("POST", "PATCH") and below_jobs.partition("/")[0].lower() not in _JOB_VERBS
 
     def is_query(self, method: str, url: str) -> bool:
-        """Whether a request may run a query, even if its URL has additional slashes or quoted characters."""
+        """Return whether a request may run a query, even if its URL has additional slashes or quoted characters."""
         path = "/".join(filter(None, unquote(url.partition("?")[0]).split("/")))
         return method == "POST" and path == "/".join(filter(None, self._query.split("/")))
 
@@ -92,7 +96,7 @@ class Operations(NamedTuple):
         return self.base_url + self.paths.query
 
     def _reads(self) -> Iterator[str]:
-        """Yield the URLs on which a GET only reads, with placeholders for names."""
+        """Yield the URLs on which a GET request only reads. Names in the URLs are placeholders."""
         domain = self.provisioning_url + self.paths.domain
         yield self.base_url + self.paths.jobs
         yield f"{self.base_url}{self.paths.job}/{JOB}"
@@ -110,9 +114,10 @@ def _matches(url: str, pattern: str) -> bool:
 
 
 def _is_segment(segment: str, expected: str) -> bool:
-    """Whether a segment of a path is equal to `expected`, or is a name if `expected` is a placeholder.
+    """Return whether a segment of a path matches `expected`, which is a text or a placeholder for a name.
 
-    Some services decode a path before they split it, others afterwards. A name must mean the same to both.
+    Some services decode a path before they split it, others after that. A name matches only if both kinds of services
+    read the same name.
     """
     if expected not in (JOB, NAME, ROLE):
         return segment == expected
@@ -126,7 +131,7 @@ def _is_segment(segment: str, expected: str) -> bool:
 
 
 def _launching(body: bytes) -> str | None:
-    """Describe the part of a query's body that may launch a job; None if there is no such part."""
+    """Describe the part of a query's body that may launch a job; None if the body has no such part."""
     try:
         members = json.loads(body, object_pairs_hook=_Members)
     except (ValueError, RecursionError):
@@ -137,4 +142,4 @@ def _launching(body: bytes) -> str | None:
 
 
 class _Members(list[tuple[str, Any]]):
-    """The members of a JSON object, including several with the same name."""
+    """The members of a JSON object as a list of pairs, so that repeated names are kept."""

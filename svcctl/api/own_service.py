@@ -1,4 +1,4 @@
-"""Operations of svcctl's own service that the interface does not have: tables, loading, and several checks."""
+"""The operations of svcctl's own service that the interface does not have: tables, loads, and several checks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """A table of events; each text of `columns` is a name and a type, such as `statusCode int4`."""
+    """A table of events. Each element of `columns` is a name and a type, such as `statusCode int4`."""
 
     name: str
     columns: tuple[str, ...]
@@ -49,10 +49,10 @@ class ReadingJob:
 
 @dataclass(frozen=True, slots=True)
 class TableExtent(StoredTable):
-    """A table and its content. The dates of its first and last event are in epoch milliseconds, its size is in bytes.
+    """A table and its content: the number of its events, the dates of its first and last event, and its size.
 
-    `jobs` and `queries` are the readers of the table; the service lists them for an administrator who asks about one
-    table.
+    The dates are in epoch milliseconds, and the size is in bytes. `jobs` and `queries` are the jobs and saved queries
+    that read the table. The service lists them only for an administrator, and only if a single table is requested.
     """
 
     events: int
@@ -68,7 +68,8 @@ class TableExtent(StoredTable):
     def from_json(cls, source: Mapping[str, Any]) -> TableExtent:
         """Read a table from JSON.
 
-        NotFound for any other object: a service that is not svcctl's own may answer with anything.
+        Raises NotFound if the object does not describe a table, because such an answer is not from svcctl's own
+        service.
         """
         if not {"name", "columns", "events"} <= source.keys():
             raise NotFound("the service does not describe its tables")
@@ -87,14 +88,13 @@ class TableExtent(StoredTable):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The state of the service. `address` is host and port, if the service listens on TCP too.
+    """The state of the service.
 
-    `started` is in epoch milliseconds.
-
-    `uses` names the shared folder, shared state and engine of the service, if there are any. `problems` are the reasons
-    why the service cannot work at present. `foreground` says whether its log goes to stderr. `lost` describes lost
-    events until somebody confirms the loss. Each element of `expiring` is the name of a key that expires soon, and its
-    expiry in epoch milliseconds.
+    `started` is in epoch milliseconds. `address` is the host and the port if the service also listens on TCP. `uses`
+    names the shared folder, the shared state and the engine, if the service uses them. `problems` are the reasons why
+    the service cannot work at present. `foreground` says whether its log goes to stderr. `lost` describes a loss of
+    events until somebody confirms it. Each element of `expiring` is the name of a key that expires soon, and its expiry
+    in epoch milliseconds.
     """
 
     version: str
@@ -126,9 +126,9 @@ def status(client: Client) -> Status:
 
 
 def confirm_loss(client: Client) -> str | None:
-    """Confirm that events were lost, so that the loss is no longer reported.
+    """Confirm that events were lost, so that the service no longer reports the loss.
 
-    Returns the loss in words; None without a loss.
+    Returns the description of the loss; None if no events were lost.
     """
     return _lost(record(client.call("POST", "/service/confirm-loss")))
 
@@ -144,7 +144,7 @@ def _jobs(source: Mapping[str, Any]) -> tuple[ReadingJob, ...]:
 
 
 def tables(client: Client) -> list[TableExtent]:
-    """Return all tables with their content. NotFound if the service is not svcctl's own."""
+    """Return all tables with their content. Raises NotFound if the service is not svcctl's own."""
     payload = client.call("GET", "/service/tables")
     if not isinstance(payload, list):
         raise NotFound("the service does not list its tables")
@@ -166,22 +166,22 @@ def table_names(client: Client) -> Collection[str] | None:
 
 
 def table(client: Client, name: str) -> TableExtent:
-    """Return a table with its content and readers.
+    """Return a table with its content and its readers.
 
-    NotFound if there is no such table, or the service is not svcctl's own.
+    Raises NotFound if the table does not exist, or if the service is not svcctl's own.
     """
     return TableExtent.from_json(record(client.call("GET", f"/service/tables/{segment(name)}")))
 
 
 def drop(client: Client, name: str) -> TableExtent:
-    """Drop a table, and return the content that it had."""
+    """Drop a table, and return a description of its content before."""
     return TableExtent.from_json(record(client.call("DELETE", f"/service/tables/{segment(name)}")))
 
 
 def trim(client: Client, name: str, before: int) -> tuple[int, TableExtent]:
-    """Remove a table's events before a date in epoch milliseconds.
+    """Remove the events of a table that are dated before a date in epoch milliseconds.
 
-    Returns the number of removed events, and the table now.
+    Returns the number of removed events, and the table after the removal.
     """
     body = json.dumps({"before": before}).encode()
     answer = record(client.call("POST", f"/service/tables/{segment(name)}/trim", body))
@@ -189,7 +189,10 @@ def trim(client: Client, name: str, before: int) -> tuple[int, TableExtent]:
 
 
 def copy(client: Client, name: str, to: str) -> int:
-    """Move a table to the shared `folder` or to the `file` of the service, and return the number of its events."""
+    """Move a table, and return the number of its events.
+
+    `to` is `folder` (shared folder) or `file` (the service's file).
+    """
     body = json.dumps({"to": to}).encode()
     return int(record(client.call("POST", f"/service/tables/{segment(name)}/copy", body))["events"])
 
@@ -197,7 +200,7 @@ def copy(client: Client, name: str, to: str) -> int:
 def available(client: Client, domain: str) -> Mapping[str, Collection[str]] | None:
     """Return the names of the `policies` and `applications` that roles of a domain can grant.
 
-    None if the service does not list them.
+    Returns None if the service does not list these names.
     """
     answer = _optional_answer(client, "GET", f"/service/domain/{segment(domain)}/available")
     kinds = ("policies", "applications")
@@ -208,9 +211,9 @@ def available(client: Client, domain: str) -> Mapping[str, Collection[str]] | No
 
 @dataclass(frozen=True, slots=True)
 class DomainCheck:
-    """The first field (`key`) of a new domain that the service refuses, with the reason and a hint.
+    """The result of checking a new domain: the first field that the service refuses, the reason and a hint.
 
-    The key is None if the domain can be created.
+    The field is `key`; None if the domain can be created.
     """
 
     key: str | None
@@ -219,7 +222,7 @@ class DomainCheck:
 
 
 def check_domain(client: Client, domain: Domain) -> DomainCheck | None:
-    """Check whether a domain can be created, without creating it. None if the service has no such check."""
+    """Check whether a domain can be created, without creating it. Returns None if the service cannot check this."""
     answer = _optional_answer(client, "POST", "/service/domain/check", json.dumps(domain.to_json()).encode())
     if not isinstance(answer, Mapping) or "key" not in answer:
         return None
@@ -246,10 +249,10 @@ def load(
     load_id: str | None = None,
     attempt: str = "",
 ) -> Loaded | None:
-    """Load files on the service's machine into a table. Each of `files` is a path and a name for messages.
+    """Load files on the service's machine into a table. Each element of `files` is a path and a name for messages.
 
-    Returns None if the table already has a load with this `load_id`. If there is a `load_id`, a request whose answer
-    was lost is sent again. `attempt` is the name by which `load_ended` finds this load.
+    Returns None if the table already has a load with this `load_id`. If a `load_id` is given, the request is sent again
+    after a lost answer. `attempt` is an ID of this load for a later call of `load_ended`.
     """
     body = {
         "files": [{"path": path, "name": name} for path, name in files],
@@ -270,11 +273,11 @@ def temporary_table(
     query: str,
     empty_columns: Iterable[str] = (),
 ) -> Iterator[tuple[str, Loaded]]:
-    """Load files on the service's machine into a table `file` that exists during the block, for this client alone.
+    """Load files on the service's machine into a temporary table. The table exists during the `with` block.
 
-    Yields the ID of the table, for requests with queries, and the result of the load. Each of `files` is a path and a
-    name for messages. The service checks the `query` before it reads the files. If the files have no events, the table
-    has `empty_columns`.
+    Only this client can read the table. Its name in queries is `file`. Yields the ID of the table, which requests with
+    queries must contain, and the result of the load. Each element of `files` is a path and a name for messages. The
+    service checks the `query` before it reads the files. If the files have no events, the table has `empty_columns`.
     """
     body = {
         "files": [{"path": path, "name": name} for path, name in files],
@@ -295,9 +298,9 @@ def temporary_table(
 
 
 def _first_line(body: Iterator[bytes]) -> bytes:
-    """Return the first line of an answer, or the whole answer if it has no line end.
+    """Return the first line of an answer. If the answer has no line end, return the whole answer.
 
-    Unavailable if the answer is cut off.
+    Raises Unavailable if the answer is cut off.
     """
     line = b""
     try:
@@ -309,7 +312,7 @@ def _first_line(body: Iterator[bytes]) -> bytes:
 
 
 def _object(line: bytes) -> Any:
-    """Return the `object` of the envelope in a line; None if the line is not an envelope."""
+    """Return the member `object` of the envelope in a line; None if the line is not an envelope."""
     try:
         payload = json.loads(line)
     except ValueError:
@@ -318,9 +321,9 @@ def _object(line: bytes) -> Any:
 
 
 def load_ended(client: Client, attempt: str) -> tuple[bool, Loaded | None]:
-    """Return whether an abandoned load has ended, and its result; the result is None unless events were stored.
+    """Return two values: whether an abandoned load has ended, and its result.
 
-    NotFound for an unknown attempt.
+    The result is None if no events were stored. Raises NotFound for an unknown `attempt`.
     """
     answer = record(client.call("GET", f"/service/load/{segment(attempt)}"))
     loaded = answer.get("loaded")
@@ -333,14 +336,14 @@ def verify(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Check whether a job's destination has the rows that the job delivered.
 
-    Yields pairs: the first element is `progress`, `finding` or `result`, the second has the members that the service
-    sent with it. If a job continues other jobs, all of them are checked. Each job has a result; the last result is that
-    of the job itself. `since` is in epoch milliseconds: rows with an earlier date may be gone. With `keep`, the service
-    remembers this date for later checks.
+    Yields pairs. The first element is `progress`, `finding` or `result`. The second element is a mapping with the
+    details. If the job continues earlier jobs, all these jobs are checked, and each has its own result. The last result
+    is that of the job itself. `since` is a date in epoch milliseconds. Rows with an earlier date may be missing at the
+    destination. With `keep`, the service stores this date for later checks.
 
-    UsageError for a destination that cannot be verified. Conflict while other checks run. CredentialsError if the
-    destination refuses the job's credentials. Unavailable if the destination cannot be read, or if the check ends
-    without the result of the job. ServiceError from a service that is not svcctl's own.
+    Raises UsageError for a destination that cannot be verified. Raises Conflict while other checks run. Raises
+    CredentialsError if the destination refuses the job's credentials. Raises Unavailable if the destination cannot be
+    read, or if the check ends without the result of the job. Raises ServiceError if the service is not svcctl's own.
     """
     parameters = "&".join([f"from={since}"] * (since is not None) + ["keep=true"] * keep)
     path = f"/service/jobs/{segment(job_id)}/verify" + f"?{parameters}" * bool(parameters)
@@ -363,7 +366,7 @@ def verify(
 
 
 def _unverified(response: RawResponse) -> SvcctlError:
-    """Return the error for an answer that does not have the lines of a check."""
+    """Return the error for an answer that does not contain the lines of a check."""
     start = bytearray()
     for block in response.body:
         start += block
@@ -383,7 +386,7 @@ def _unverified(response: RawResponse) -> SvcctlError:
 
 
 def _lines(body: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a body, except empty lines and an incomplete line at the end."""
+    """Yield the lines of a body, without empty lines and without an incomplete line at the end."""
     rest = b""
     for block in body:
         *lines, rest = (rest + block).split(b"\n")
@@ -391,7 +394,7 @@ def _lines(body: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _members(line: bytes) -> tuple[str, Mapping[str, Any]]:
-    """Return the name and the members of the object in a line of a check. MalformedAnswer for anything else."""
+    """Return the name and the members of the object in a line of a check. Raises MalformedAnswer for any other line."""
     try:
         [(kind, members)] = json.loads(line).items()
     except (ValueError, AttributeError, RecursionError):
@@ -400,9 +403,9 @@ def _members(line: bytes) -> tuple[str, Mapping[str, Any]]:
 
 
 def _check_failed(error: Mapping[str, Any]) -> SvcctlError:
-    """Return the error that ended a check.
+    """Return the error that ended a check of a destination.
 
-    If credentials were refused, they are the destination's, not the client's.
+    If credentials were refused, they were the credentials for the destination, not those of the client.
     """
     status, message, reason = error.get("status"), str(error.get("message")), str(error.get("reason") or "failed")
     if status in (401, 403):

@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 class QueryRequest:
     """A query to run: its text or the ID of a saved query, and its options.
 
-    A query without `to` is continuous: it does not end.
-
-    Dates are epoch seconds, or texts in the forms that `svcctl.dates.operators` lists. UsageError when fields
-    contradict each other.
+    A query without `to` is continuous: it has no end. Dates are epoch seconds, or texts in the forms that
+    `svcctl.dates.operators` lists. Raises UsageError if fields contradict each other.
     """
 
     from_: Moment
@@ -40,9 +38,9 @@ class QueryRequest:
     skip: int | None = None
     limit: int | None = None
     continues: str | None = None
-    """The ID of the job that a new job continues; only svcctl's own service accepts this field."""
+    """The ID of an earlier job that the new job continues. Only svcctl's own service accepts this field."""
     temporary_table: str | None = None
-    """The ID of the temporary table that the query reads, see `own_service.temporary_table`."""
+    """The ID of the temporary table that the query reads (see `own_service.temporary_table`)."""
 
     def __post_init__(self) -> None:
         if (self.query is None) == (self.query_id is None):
@@ -77,7 +75,7 @@ class QueryRequest:
 
     @property
     def _keep_alive(self) -> dict[str, str] | None:
-        """The field that asks for padding, here for empty lines; None in formats that need no such field."""
+        """The field that asks for keep-alive padding (empty lines); None in formats that do not need the field."""
         from svcctl.api.response import MODES
 
         return {"type": "token"} if MODES[self.mode].keep_alive and self.destination is None else None
@@ -126,10 +124,10 @@ _TOKEN = r"""(?x)
 
 
 class Clause(NamedTuple):
-    """A clause of a query's text: its keyword, and its number or its period.
+    """A clause of a query's text: its keyword, and the number or the period in it.
 
-    `number` is the number of a limit or an offset. `every` is the period of a group, in seconds. `unread` is the text
-    after the word `every` in a group, if that text is not a period.
+    `number` is the number of a limit or an offset. `every` is the period of a group, in seconds. If the text after the
+    word `every` in a group is not a period, `unread` is that text.
     """
 
     keyword: str
@@ -139,7 +137,7 @@ class Clause(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """The outline of a query's text: the name of the table, which may be empty, and the clauses in their order."""
+    """The outline of a query's text: the name of the table and the clauses, in their order. The name may be empty."""
 
     table: str
     clauses: tuple[Clause, ...]
@@ -149,15 +147,16 @@ class Outline(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether a time range can be queried in parts.
+        """Whether the query has no group, no limit and no offset.
 
-        The rows of all parts, in the order of the parts, are then the rows of the range.
+        The time range of such a query can be queried in parts. The rows of all parts, in their order, are the rows of
+        the range.
         """
         return not any(clause.keyword in ("group", "limit", "offset") for clause in self.clauses)
 
     @property
     def every(self) -> int | None:
-        """The first period of a group, in seconds."""
+        """The first period of a group, in seconds; None if no group has a period."""
         return next((clause.every for clause in self.clauses if clause.every), None)
 
 
@@ -198,36 +197,40 @@ def one_line(text: str) -> str:
 
 
 ALL_COLUMNS = "*"
-"""The name that stands for all columns of the table."""
+"""The name that means all columns of the table."""
 EVENTDATE = "eventdate"
 """The column with the date of an event."""
 
 
 def answer(text: str) -> tuple[str, ...]:
-    """Return the columns of a query's answer that the query's text names; an expression without `as` is left out.
+    """Return the names of the columns of a query's answer, as the query's text gives them.
 
-    If a select follows a group, the keys of the group come before the columns of the select, unless it names a key.
+    An expression without `as` has no name and is left out. If a select follows a group, the keys of the group come
+    before the columns of the select. If the select contains a key or `*`, the keys are not added.
     """
     return _answer(list(_split(text)))[0]
 
 
 def is_dated(text: str) -> bool:
-    """Whether a query's text shows that the rows of its answer are single events with the date in the first column."""
+    """Return whether each row of a query's answer is a single event with its date in the first column.
+
+    The result is False if the query's text does not show this.
+    """
     items = [item for keyword, tokens in _split(text) if keyword == "select" for item in _items(tokens)]
     unchanged = all(own == EVENTDATE for own, name in items if name == EVENTDATE)
     return outline(text).is_plain and unchanged and answer(text)[:1] in ((ALL_COLUMNS,), (EVENTDATE,))
 
 
 def keys(text: str) -> tuple[str, ...]:
-    """Return the columns of a query's answer that are keys of the last group and that the query's text names."""
+    """Return the names of those columns of a query's answer that are keys of the last group, from the query's text."""
     return _answer(list(_split(text)))[1]
 
 
 def visible(text: str) -> tuple[str, ...]:
-    """Return the columns that the last clause of a query can use and that the query's text names.
+    """Return the names of the columns that the last clause of a query can use, from the query's text.
 
-    These are the columns of the clauses before the last one, back to the last group. A select can also use columns from
-    before that group, in aggregates.
+    These columns are the results of the earlier clauses, back to the last group. If the last clause is a select,
+    columns from before that group are included, because aggregates in the select can use them.
     """
     clauses = list(_split(text))
     names, groups = list[str](), 0
@@ -241,7 +244,7 @@ def visible(text: str) -> tuple[str, ...]:
 
 def _answer(clauses: list[tuple[str, list[tuple[str, str]]]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the columns of a query's answer, and the columns among them that are keys of the last group."""
-    if clauses and clauses[0][0] == "select":  # a select before `from` applies after the last group
+    if clauses and clauses[0][0] == "select":  # a select before `from` is applied after the last group
         at = max((index for index, (keyword, _) in enumerate(clauses) if keyword == "group"), default=len(clauses) - 1)
         clauses.insert(at, clauses.pop(0))
     columns, keys = [ALL_COLUMNS], list[str]()
@@ -263,9 +266,9 @@ def _answer(clauses: list[tuple[str, list[tuple[str, str]]]]) -> tuple[tuple[str
 
 
 def _items(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield the column and the name of each item of a list.
+    """Yield the column and the name of each item in a list of expressions.
 
-    The column is empty if the item is an expression. The name is empty if the item has none.
+    If the item is an expression, the column is empty. If an expression has no `as`, the name is empty, too.
     """
     comma, item = ("other", ","), list[tuple[str, str]]()
     for token in [*tokens, comma]:
@@ -284,11 +287,11 @@ def _items(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def counting(text: str, every: str = "") -> str:
-    """Return a query that counts the rows of a query without groups.
+    """Return a query that counts the rows of another query. The other query must have no group.
 
-    With `every`, such as `every 60s`, the query counts the rows of each period; otherwise all rows.
-
-    A select before `from` is removed, because it applies last and changes no count. Pragmas stay after all clauses.
+    `every` is a period such as `every 60s`: the new query counts the rows of each period. If `every` is empty, the new
+    query counts all rows. A select before `from` is removed, because it is applied last and does not change the count.
+    Pragmas stay after all clauses.
     """
     starts = {match[0]: match.start() for match in reversed([*filter(_is_keyword, _outside_brackets(text))])}
     end = starts.get("pragma", len(text))
@@ -297,9 +300,9 @@ def counting(text: str, every: str = "") -> str:
 
 
 def selecting(text: str, columns: Sequence[str]) -> str:
-    """Return a query for some columns of the answer to a query without groups.
+    """Return a query for some columns of another query's answer. The other query must have no group.
 
-    A select before `from` applies last, so it moves after the other clauses. Pragmas stay after all clauses.
+    A select before `from` is applied last, so it is moved after the other clauses. Pragmas stay after all clauses.
     """
     starts = {match[0]: match.start() for match in reversed([*filter(_is_keyword, _outside_brackets(text))])}
     begin, end = starts["from"], starts.get("pragma", len(text))
@@ -309,7 +312,7 @@ def selecting(text: str, columns: Sequence[str]) -> str:
 
 
 def _split(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Yield each keyword of a query, with the tokens up to the next keyword; tokens in brackets are left out."""
+    """Yield each keyword of a query, with the tokens up to the next keyword. Tokens in brackets are left out."""
     keyword, tokens = "", list[tuple[str, str]]()
     for match in _outside_brackets(text):
         if _is_keyword(match):

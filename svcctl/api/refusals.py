@@ -1,15 +1,16 @@
 """Recognise errors in the bodies of answers, raise them as exceptions, and open the envelope of small answers.
 
-Services of this family send errors in several shapes, with a failing HTTP status or with 200, and proxies in front of
-them send web pages. All readers of bodies use this module, so that each shape has one meaning.
+Services of this family send errors in several shapes, with a failing HTTP status or with 200. Proxies in front of these
+services send web pages. All readers of bodies use this module, so that every reader interprets a shape in the same way.
 
-A row of data can have the shape of an error, too. svcctl's own service therefore says that its answers are exact: with
-HTTP 200, it states errors in a single form, which no row can have.
+A row of data can look like an error. So svcctl's own service declares in a header that its answers are exact. In an
+exact answer with HTTP 200, errors have a single form, which no row can have.
 
-The class of the exception depends on the HTTP status if that is about credentials or the path to the service; otherwise
-on the service's own code, and without a code on the HTTP status. A JSON answer with HTTP 500 is an InternalError: the
-service read the request and failed. A web page with 500 does not come from the service, so the exception is
-Unavailable. It is also Unavailable for 507 and for all statuses that are retried, with any body.
+The class of the exception depends on the HTTP status if the status is about credentials or about the path to the
+service. Otherwise, the class depends on the service's own code. If there is no such code, it depends on the HTTP
+status. A JSON answer with HTTP 500 is an InternalError, because the service read the request and failed. A web page
+with HTTP 500 is not from the service, so the exception is Unavailable. HTTP 507, and all HTTP statuses that are
+retried, also raise Unavailable, with any body.
 """
 
 from __future__ import annotations
@@ -40,25 +41,28 @@ if TYPE_CHECKING:
     from svcctl.api.wire.messages import Response
 
 NO_SPACE = 507
-"""The HTTP status of a full disk. It raises Unavailable without retries: the disk stays full for some time."""
+"""The HTTP status of a full disk. It raises Unavailable without retries, because the disk stays full for some time."""
 
 CID = "x-svc-cid"
-"""The header of an answer with the ID of the request, if the service sends it; a `cid` in the body takes precedence."""
+"""The header of an answer that contains the ID of the request. Some services do not send the header.
+
+If the body contains a `cid`, the `cid` takes precedence.
+"""
 ERRORS = "x-svc-errors"
-"""The header of an answer that says how errors are stated; svcctl's own service sends `exact`."""
+"""The header of an answer that describes the form of errors. svcctl's own service sends the value `exact`."""
 MAX_BODY = 64 * 1024
-"""The maximum number of bytes of an error body that are read; the rest would be of no use."""
+"""The maximum number of bytes of an error's body that are read. The rest of the body is ignored."""
 
 
 class Code(IntEnum):
-    """The codes of refusals that callers distinguish.
+    """The error codes of services that callers distinguish.
 
-    The specification shows 106 and 117; deployed services use the others.
+    The specification shows 106 and 117. Deployed services also use the other codes.
     """
 
     NO_JOB = 100
     JOB_UNCHANGEABLE = 101
-    """The job cannot be started: it runs already, or too many run."""
+    """The job cannot be started, because it is already running or too many jobs are running."""
     NO_DOMAIN = 106
     JOB_NOT_RUNNING = 108
     ALREADY_SO = 117
@@ -108,15 +112,18 @@ class Refusal(NamedTuple):
     code: int | None = None
     cid: str | None = None
     place: QueryPosition | None = None
-    """The place of the error in the query, if the body has a `context` with line and column."""
+    """The position of the error in the query, if the body has a `context` with a line and a column."""
     hint: str | None = None
-    """Advice, if the service gives it after the cause."""
+    """Advice, if the service's message has advice after the cause."""
     reason: str | None = None
     data: Mapping[str, Any] = _NO_DATA
-    """`reason` identifies the cause, and `data` has the values in its message, if the service sends them."""
+    """`reason` is an identifier of the cause, and `data` contains the values in the message.
+
+    Some services send neither.
+    """
 
     def as_error(self, http_status: int = 200, *, hint: str | None = None) -> SvcctlError:
-        """Return the exception for this error, given the HTTP status of the answer."""
+        """Return the exception for this error. `http_status` is the HTTP status of the answer."""
         hint = hint or self.hint
         if http_status in STATUSES or http_status == NO_SPACE:
             message = self.message + (f" (cid {self.cid})" if self.cid else "")
@@ -137,18 +144,18 @@ class Refusal(NamedTuple):
         )
 
     def of(self, cid: str | None) -> Refusal:
-        """Return the same refusal with `cid` as the ID of the request, unless the body states an ID."""
+        """Return the same error with `cid` as the ID of the request. An ID that the body states is kept."""
         return self._replace(cid=self.cid or cid)
 
     def in_one_line(self) -> str:
-        """The message, the code and the request's ID as one text, for exceptions without fields for them."""
+        """Return the message, the code and the request's ID as one text, for exceptions without separate fields."""
         facts = [f"code {self.code}"] if self.code is not None else []
         facts += [f"cid {self.cid}"] if self.cid else []
         return f"{self.message} ({', '.join(facts)})" if facts else self.message
 
 
 def read_refusal(payload: Any) -> Refusal | None:
-    """Return the error that a decoded body states, in any of the known shapes; None if it states no error."""
+    """Return the error that a decoded body states, in any of the known shapes; None if the body states no error."""
     if isinstance(payload, list):
         return _listed(payload[1:], None) if payload[:1] == ["error"] else None
     if not isinstance(payload, Mapping):
@@ -184,7 +191,7 @@ def read_refusal(payload: Any) -> Refusal | None:
 
 
 def _hinted(message: Any, causes: Any) -> tuple[str, str | None]:
-    """Split a message `<cause>; <hint>` if the second element of `causes` is the cause; otherwise the hint is None."""
+    """Split a message of the form `<cause>; <hint>` if `causes[1]` is the cause. Otherwise, the hint is None."""
     whole = _line(message)
     cause = _line(causes[1]) if isinstance(causes, list) and len(causes) == 2 else ""
     hint = whole.removeprefix(f"{cause}; ")
@@ -192,14 +199,14 @@ def _hinted(message: Any, causes: Any) -> tuple[str, str | None]:
 
 
 def is_exact(headers: Mapping[str, str]) -> bool:
-    """Whether the headers of an answer say that the body states errors only in a form that no row has."""
+    """Return whether the headers of an answer declare that errors have a form that no row can have."""
     return "exact" in map(str.strip, headers.get(ERRORS, "").lower().split(","))
 
 
 def refusal_in(body: bytes, *, exact: bool = False) -> Refusal | None:
     """Return the error that the bytes of a body state.
 
-    None if the body is a row of json/simple, if it is not JSON, or if it has more than MAX_BODY bytes.
+    Returns None if the body is a row of json/simple, if it is not JSON, or if it has more than MAX_BODY bytes.
     """
     try:
         payload = value_of(body) if len(body) <= MAX_BODY else None
@@ -211,9 +218,8 @@ def refusal_in(body: bytes, *, exact: bool = False) -> Refusal | None:
 def lone_refusal(payload: Any, *, exact: bool) -> Refusal | None:
     """Return the error that a single JSON value states; None if the value is a row.
 
-    An error is a list, or an object that has only fields of errors.
-
-    In an `exact` answer an object is a row, or an envelope that ends in an error.
+    An error is a list, or an object in which all fields are fields of errors. In an `exact` answer, an object is an
+    error only if it is an envelope that ends in an error.
     """
     if isinstance(payload, Mapping):
         in_stream = isinstance(payload.get("error", payload.get("e")), list)
@@ -223,9 +229,9 @@ def lone_refusal(payload: Any, *, exact: bool) -> Refusal | None:
 
 
 def is_error_line(payload: Any) -> bool:
-    """Whether a single line of json/simple is an error and not a row.
+    """Return whether a single line of json/simple is an error and not a row.
 
-    An error has enough of the fields of errors, and no other fields.
+    A line is an error if all of its fields are fields of errors, and if it has enough of these fields.
     """
     if not isinstance(payload, Mapping) or lone_refusal(payload, exact=False) is None:
         return False
@@ -235,7 +241,7 @@ def is_error_line(payload: Any) -> bool:
 def error_of(
     http_status: int, content_type: str, body: bytes, *, hint: str | None = None, cid: str | None = None
 ) -> SvcctlError:
-    """Return the exception for an answer with a failing HTTP status and any body.
+    """Return the exception for an answer with a failing HTTP status. The body may have any form.
 
     `cid` is the ID of the request in the headers of the answer.
     """
@@ -274,27 +280,30 @@ def _unavailable(
 
 
 def already_so(error: ServiceError) -> bool:
-    """Whether the error says that the domain is already enabled, or already disabled."""
+    """Return whether the error says that the domain is already enabled, or already disabled."""
     return error.code == Code.ALREADY_SO
 
 
 def no_domain(error: ServiceError) -> bool:
-    """Whether the error says that the domain does not exist."""
+    """Return whether the error says that the domain does not exist."""
     return error.code == Code.NO_DOMAIN
 
 
 def no_role(error: ServiceError) -> bool:
-    """Whether the error says that the role does not exist, although its domain does."""
+    """Return whether the error says that the role does not exist, although its domain exists."""
     return isinstance(error, NotFound) and error.code != Code.NO_DOMAIN
 
 
 def is_page(content_type: str, body: bytes) -> bool:
-    """Whether an answer is a web page."""
+    """Return whether an answer is a web page."""
     return "html" in content_type.lower() or re.match(_PAGE, body) is not None
 
 
 def page_line(body: bytes) -> str:
-    """Return one short line of a web page or a plain text: the title, otherwise the first words. It may be empty."""
+    """Return one short line of a web page or a plain text: its title, or else its first words.
+
+    The line may be empty.
+    """
     text = body.decode("utf-8", "replace")
     title = re.search(_TITLE, text)
     line = " ".join(re.sub(_TAG, " ", title[2] if title else text).split())
@@ -302,7 +311,10 @@ def page_line(body: bytes) -> str:
 
 
 def _problem(payload: Mapping[str, Any]) -> str:
-    """Return the message of a problem document (RFC 9457), which gateways send: its `detail`, otherwise its `title`."""
+    """Return the message of a problem document (RFC 9457), which gateways send.
+
+    It is the `detail`, or else the `title`.
+    """
     return _line(payload.get("detail")) or _line(payload.get("title"))
 
 
@@ -313,7 +325,10 @@ def _listed(error: list[Any], cid: str | None) -> Refusal:
 
 
 def _named(error: str, payload: Mapping[str, Any], cid: str | None) -> Refusal:
-    """Return the error of a body such as `{"error": "Bad parameters", "object": ["406 : …"]}`, or with a `status`."""
+    """Return the error of a body whose member `error` is a text.
+
+    Examples are `{"error": "Bad parameters", "object": ["406 : …"]}`, and bodies with a `status`.
+    """
     causes = payload.get("object")
     if isinstance(causes, list) and causes and (coded := re.fullmatch(_CODED, str(causes[0]))):
         return Refusal(f"{_line(error)}: {_line(coded[2])}", int(coded[1]), cid)
@@ -346,7 +361,7 @@ def _line(value: Any) -> str:
 
 
 def decoded(response: Response) -> Any:
-    """Return the payload of an answer; None for an empty answer.
+    """Return the content of an answer without its envelope; None for an empty answer.
 
     Raises the error that the body states, even with HTTP 200.
     """
@@ -355,10 +370,11 @@ def decoded(response: Response) -> Any:
 
 
 def launched(response: Response) -> Job:
-    """Return the job in the answer to a launch. The specification does not show the shape of this answer.
+    """Return the job in the answer to a launch. The specification does not show the form of this answer.
 
-    The job's ID is `id` or `jobId`, in `object` or at the top level, or else the only UUID in a text. Without an ID,
-    the ServiceError has the whole answer, because the job runs nevertheless.
+    The job's ID is the member `id` or `jobId`, in `object` or at the top level. If there is no such member, the ID is
+    the only UUID in a text. If there is no ID, raises ServiceError with the whole answer, because the job runs
+    nevertheless.
     """
     from svcctl.api.models import Job
 
@@ -407,9 +423,9 @@ def _answer(response: Response, body: bytes) -> Any:
 
 
 def record(payload: Any, *needs: str) -> Mapping[str, Any]:
-    """Return the payload of an answer as one record, whose members `needs` are texts.
+    """Return the content of an answer as one record. The members that `needs` names must be texts.
 
-    A list of one record counts as that record. MalformedAnswer for any other payload.
+    A list of one record counts as that record. Raises MalformedAnswer for any other content.
     """
     if isinstance(payload, list) and len(payload) == 1:
         [payload] = payload
@@ -417,9 +433,10 @@ def record(payload: Any, *needs: str) -> Mapping[str, Any]:
 
 
 def records(payload: Any, *needs: str, key: str = "object") -> list[Mapping[str, Any]]:
-    """Return the payload of an answer, or its member `key`, as a list of records, whose members `needs` are texts.
+    """Return a list of records: the content of an answer, or the member `key` of the content.
 
-    MalformedAnswer for any other payload: a missing list does not count as an empty list.
+    In each record, the members that `needs` names must be texts. Raises MalformedAnswer for any other content. A
+    missing list raises MalformedAnswer, too, and does not count as an empty list.
     """
     items = payload.get(key) if isinstance(payload, Mapping) else payload
     if not isinstance(items, list):

@@ -1,14 +1,15 @@
-"""Roles: check them by the interface's nine rules, compare them, and read them from the service.
+"""Roles: check them by the nine rules of the interface, compare them, and read them from the service.
 
-The rules are checked before a request is sent, as far as possible.
+The rules are checked before a request is sent. Only the service can check rule 7, which says that policies must exist
+and be available.
 
-`lint` checks the text of a role: decoded JSON or YAML, with the interface's field names. An error is a role that a
-service refuses. A warning is a grant that is broader than it looks, or that services may understand in two ways. Only
-the service can check rule 7, that policies exist and are available.
+`lint` checks the fields of a role, which are decoded JSON or YAML with the field names of the interface. An error is a
+mistake for which a service refuses the role. A warning is a grant that is broader than it looks, or that services may
+understand in two ways.
 
-The specification leaves three questions open. svcctl answers them as follows. A new role without policies, applications
-and resourceIds grants everything; a new role with some of these fields grants nothing of the missing fields. Nothing
-may be combined with `*`. A default application is never required.
+The specification leaves three questions open, and svcctl answers them in this way. A new role without policies,
+applications and resourceIds grants everything. If a new role has only some of these three fields, it grants nothing for
+the missing fields. `*` may not be combined with other values. A default application is never required.
 """
 
 from __future__ import annotations
@@ -24,21 +25,20 @@ from svcctl.errors import Conflict, CredentialsError, MalformedAnswer, NotFound,
 from svcctl.words import json_text, nearest, suggesting
 
 GRANTS = {"policies": "policies", "applications": "applications", "resourceIds": "resources"}
-"""The fields that grant something, and the words for their values in messages."""
+"""The fields of a role that grant something, and the words for these fields in messages."""
 READ_ONLY = ("alertPermissions", "defVault", "maxVault")
 FIELDS = ("name", "description", *GRANTS, "finderName", "defaultApplicationName")
-"""The fields that a create or an update may send."""
+"""The fields that may be sent when a role is created or updated."""
 
 Fields = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class RoleFinding:
-    """A field of a role that breaks a rule.
+    """A mistake or a risk in a field of a role.
 
-    `rule` is the number of the interface's rule, or None for a mistake that no rule covers.
-
-    `key` is the field. A list of resource IDs has the key `resourceIds.<label>`; its first element has the key
+    `rule` is the number of the interface's rule; None for a mistake that no rule covers. `key` is the field. For a list
+    of resource IDs, `key` is `resourceIds.<label>`. For the first element of such a list, `key` is
     `resourceIds.<label>[0]`.
     """
 
@@ -49,20 +49,20 @@ class RoleFinding:
 
 
 def lint(fields: Fields, *, update: bool = False) -> list[RoleFinding]:
-    """Return all findings about a new role or, if `update` is set, about the changes to a role. Errors come first."""
+    """Return all findings about a new role, with the errors first. If `update` is set, check the changes to a role."""
     findings = [finding for rule in _RULES for finding in rule(fields, update)]
     return sorted(findings, key=lambda finding: finding.level != "error")
 
 
 def grants_all(fields: Fields, *, update: bool = False) -> list[str]:
-    """Return the kinds (policies, applications, resources) of which a role grants everything, now and later."""
+    """Return the kinds (policies, applications, resources) of which a role grants everything, now and in future."""
     if not update and _mentions_no_grant(fields):
         return list(GRANTS.values())
     return [word for key, word in GRANTS.items() if _is_all(fields.get(key))]
 
 
 def flat(resource_ids: object) -> set[int]:
-    """Return the integers in resourceIds, of all labels together (rule 8)."""
+    """Return the integers in resourceIds. The lists of all labels are combined (rule 8)."""
     lists = resource_ids.values() if isinstance(resource_ids, Mapping) else ()
     return {number for ids in lists if isinstance(ids, list | tuple) for number in ids if type(number) is int}
 
@@ -79,7 +79,7 @@ def _fields(fields: Fields, update: bool) -> Iterator[RoleFinding]:
 
 
 def _rule_1(fields: Fields, update: bool) -> Iterator[RoleFinding]:
-    """Rule 1: only the name of a role is required, and a name alone grants everything."""
+    """Check rule 1: only the name of a role is required, and a role with only a name grants everything."""
     name = fields.get("name")
     if "name" not in fields:
         if not update:
@@ -91,7 +91,7 @@ def _rule_1(fields: Fields, update: bool) -> Iterator[RoleFinding]:
     elif not name.strip() or not name.isprintable():
         yield RoleFinding("error", 1, "name", "name is blank" if not name.strip() else "name cannot be printed")
     if update or any(nearest(str(key), GRANTS) for key in fields if key not in FIELDS):
-        return  # a misspelled field may be the grant that seems to be left out
+        return  # a misspelled field may be the grant that seems to be missing
     if _mentions_no_grant(fields):
         yield RoleFinding(
             "warning", 1, None, "only a name: the role grants all policies, all applications and all resources"
@@ -102,7 +102,7 @@ def _rule_1(fields: Fields, update: bool) -> Iterator[RoleFinding]:
 
 
 def _rule_2(fields: Fields, update: bool) -> Iterator[RoleFinding]:
-    """Rule 2: `*` means all, so nothing else may be combined with it."""
+    """Check rule 2: `*` means all, so `*` cannot be combined with other values."""
     for key, word in GRANTS.items():
         value = fields.get(key)
         if _is_all(value):
@@ -114,7 +114,7 @@ def _rule_2(fields: Fields, update: bool) -> Iterator[RoleFinding]:
 
 
 def _rule_3(fields: Fields, update: bool) -> Iterator[RoleFinding]:
-    """Rule 3: policies and applications are lists of names, or a single name."""
+    """Check rule 3: policies and applications are lists of names, or a single name."""
     for key in ("policies", "applications"):
         value = fields.get(key, [])
         if not isinstance(value, str | list):
@@ -128,10 +128,10 @@ def _rule_3(fields: Fields, update: bool) -> Iterator[RoleFinding]:
 
 
 def _rule_4(fields: Fields, update: bool) -> Iterator[RoleFinding]:
-    """Rule 4: a role without policies must have an application."""
+    """Check rule 4: a role without policies must have an application."""
     policies, applications = fields.get("policies"), fields.get("applications")
     if update:
-        # The fields that an update omits stay unchanged, and a role keeps the application that is its default.
+        # Fields that the update omits stay unchanged. The default application of a role always stays in the role.
         empty = policies == [] and applications == [] and not fields.get("defaultApplicationName")
     else:
         empty = not _mentions_no_grant(fields) and policies in (None, []) and applications in (None, [])
@@ -140,7 +140,7 @@ def _rule_4(fields: Fields, update: bool) -> Iterator[RoleFinding]:
 
 
 def _rule_5(fields: Fields, update: bool) -> Iterator[RoleFinding]:
-    """Rule 5: the default application of a role is one of its applications."""
+    """Check rule 5: the default application of a role is one of its applications."""
     default, applications = fields.get("defaultApplicationName"), fields.get("applications")
     if not isinstance(default, str) or not default or _is_all(applications):
         return
@@ -155,7 +155,7 @@ def _rule_5(fields: Fields, update: bool) -> Iterator[RoleFinding]:
 
 
 def _rule_6(fields: Fields, update: bool) -> Iterator[RoleFinding]:
-    """Rule 6: an empty default application in an update removes the current one."""
+    """Check rule 6: in an update, an empty default application removes the current default application."""
     key = "defaultApplicationName"
     if key not in fields:
         return
@@ -166,7 +166,7 @@ def _rule_6(fields: Fields, update: bool) -> Iterator[RoleFinding]:
 
 
 def _rule_8(fields: Fields, update: bool) -> Iterator[RoleFinding]:
-    """Rule 8: resourceIds are lists of integers by label; only the integers count."""
+    """Check rule 8: resourceIds maps labels to lists of integers. Only the integers have a meaning."""
     key = "resourceIds"
     value = fields.get(key, {})
     if value == EVERYTHING:
@@ -191,7 +191,7 @@ def _rule_8(fields: Fields, update: bool) -> Iterator[RoleFinding]:
 
 
 def _rule_9(fields: Fields, update: bool) -> Iterator[RoleFinding]:
-    """Rule 9: three fields of a role are read-only."""
+    """Check rule 9: three fields of a role are read-only."""
     for key in READ_ONLY:
         if key in fields:
             yield RoleFinding("error", 9, key, f"{key} cannot be set")
@@ -205,12 +205,12 @@ def _mentions_no_grant(fields: Fields) -> bool:
 
 
 def _is_all(value: object) -> bool:
-    """Whether the value of a field is `*`, alone or as the only element or label."""
+    """Return whether the value of a field is `*`, alone or as the only element or label."""
     return value == EVERYTHING or (isinstance(value, list | dict) and list(value) == [EVERYTHING])
 
 
 def _is_not(expected: str, value: object) -> str:
-    """The end of a message about a value of a wrong type."""
+    """Return the end of a message about a value of a wrong type."""
     if value is None:
         return "has no value"
     quote = ": put it in quotes" if expected == "text" and not isinstance(value, list | dict) else ""
@@ -227,9 +227,9 @@ def in_words(role: Role) -> dict[str, str | None]:
 
 
 def comparable(role: Role) -> dict[str, str | frozenset[str] | frozenset[int]]:
-    """Return the fields of a role that a request may send, in a form that is equal for two roles with the same meaning.
+    """Return the fields of a role that a request may send. For two roles with the same meaning, the results are equal.
 
-    Order, repetition and the labels of resource IDs (rule 8) do not count.
+    Order, repetition and the labels of resource IDs (rule 8) do not change the meaning of a role.
     """
     values = role.body()
     for key in ("policies", "applications"):
@@ -254,9 +254,9 @@ def _words(value: str | frozenset[str] | frozenset[int] | None) -> str | None:
 
 
 def require(client: Client, domain: str, name: str) -> Role | None:
-    """Read a role; None if the service cannot read roles.
+    """Read a role. Returns None if the service cannot read roles.
 
-    NotFound if there is no such role in a service that can read roles.
+    Raises NotFound if the service can read roles, but the role does not exist.
     """
     try:
         return client.role(domain, name)
@@ -267,9 +267,10 @@ def require(client: Client, domain: str, name: str) -> Role | None:
 
 
 def reads_roles(client: Client, domain: str) -> bool:
-    """Whether the service can read roles at all. Otherwise `not found` does not mean that a role does not exist.
+    """Return whether the service can read roles.
 
-    NotFound when the domain does not exist, CredentialsError when it belongs to somebody else.
+    If not, the error `not found` does not mean that a role does not exist. Raises NotFound if the domain does not
+    exist, and CredentialsError if the domain belongs to somebody else.
     """
     try:
         client.roles(domain)
@@ -283,7 +284,7 @@ def reads_roles(client: Client, domain: str) -> bool:
 
 
 def may_lack(error: ServiceError) -> bool:
-    """Whether a refusal may mean that the service lacks the operation. Services express this in many ways."""
+    """Return whether an error may mean that the service lacks the operation. Services express this in many ways."""
     return error.code != Code.NO_DOMAIN and not isinstance(error, CredentialsError | Conflict)
 
 
@@ -292,7 +293,10 @@ if TYPE_CHECKING:
 
 
 def known_domain(client: Client, name: str) -> AbstractContextManager[None]:
-    """Let the error about an unknown domain suggest a similar domain, if the client's credentials can list domains."""
+    """Add the name of a similar domain to the error about an unknown domain.
+
+    If the client's credentials do not allow listing domains, the error is unchanged.
+    """
 
     def names() -> Iterable[str]:
         full = [domain.name for domain in client.domains()]
@@ -303,7 +307,7 @@ def known_domain(client: Client, name: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def known_role(client: Client, domain: str, name: str) -> Iterator[None]:
-    """Let the error about an unknown domain or an unknown role suggest a similar name that exists."""
+    """Add a similar existing name to the error about an unknown domain or an unknown role."""
     roles = suggesting(name, lambda: [role.name for role in client.roles(domain)], "roles", when=no_role)
     with known_domain(client, domain), roles:
         yield

@@ -1,6 +1,7 @@
 """Profiles. A profile names the service to connect to, and contains credentials and default options.
 
-A setting is looked up in this order: flag, environment, profile, default. Each value remembers its source.
+The value of a setting is looked up in this order: flag, environment, profile, default. Each value is stored together
+with its source.
 """
 
 from svcctl.profiles.resolve import Profile, misspelled_variables, resolve

@@ -1,7 +1,4 @@
-"""The fields that `profile set` stores.
-
-They come from arguments, from the environment, from a file, or from prompts.
-"""
+"""The fields that `profile set` stores. They come from arguments, the environment, a file, or prompts."""
 
 from __future__ import annotations
 
@@ -18,10 +15,10 @@ from svcctl.profiles.store import Fields
 
 
 def in_arguments(pairs: list[str], secret: Callable[[str], str]) -> dict[str, str]:
-    """Return the fields in arguments of the form `FIELD=VALUE`. For `FIELD=-`, `secret` returns the value of the field.
+    """Return the fields in arguments of the form `FIELD=VALUE`.
 
-    Raises UsageError for an argument of another form. A secret in an argument also raises UsageError, because other
-    users can see command lines.
+    For `FIELD=-`, the value is the result of `secret(FIELD)`. Raises UsageError for an argument of another form. Also
+    raises UsageError if an argument contains a secret, because other users can see command lines.
     """
     fields: dict[str, str] = {}
     for pair in pairs:
@@ -38,7 +35,7 @@ def in_arguments(pairs: list[str], secret: Callable[[str], str]) -> dict[str, st
 
 
 def in_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields that environment variables set. Raises UsageError if no such variable is set."""
+    """Return the fields that environment variables set. Raises UsageError if no variable of svcctl is set."""
     fields = {
         setting.name: setting.cleaned(environment[setting.environment], f"environment {setting.environment}")
         for setting in PROFILE_SETTINGS.values()
@@ -54,7 +51,7 @@ def in_text(text: str, source: str) -> dict[str, str]:
     """Return the fields in the text of a file.
 
     The text is a YAML or JSON mapping, or has lines of the form `NAME=VALUE`. A name is the name of a field or of an
-    environment variable. Raises UsageError for a mistake; its message has the source and the line.
+    environment variable. Raises UsageError for a mistake in the text. The message contains the source and the line.
     """
     by_environment = {setting.environment: setting.name for setting in PROFILE_SETTINGS.values() if setting.environment}
     fields: dict[str, str] = {}
@@ -73,7 +70,7 @@ def in_text(text: str, source: str) -> dict[str, str]:
 def _in_yaml(text: str, source: str) -> Iterator[tuple[int, str, str]]:
     """Yield the line number, the name and the text of each field.
 
-    A field without a value has an empty text, which removes the field from the profile.
+    A field without a value has an empty text. An empty text means that the field is removed from the profile.
     """
     try:
         trees = yaml_text.documents(text)
@@ -93,7 +90,7 @@ def _in_yaml(text: str, source: str) -> Iterator[tuple[int, str, str]]:
 
 
 def with_absolute_paths(fields: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields with all paths made absolute, because a profile is also used in other directories."""
+    """Return the fields with absolute paths, because a profile is also used in other directories."""
     return {
         key: str(Path(text).absolute()) if names_file(key) and text and not text.startswith("~") else text
         for key, text in fields.items()
@@ -101,16 +98,16 @@ def with_absolute_paths(fields: Mapping[str, str]) -> dict[str, str]:
 
 
 class Ask(Protocol):
-    """A function that prompts a person with the text `what` and returns the answer. A `hidden` answer is not echoed."""
+    """A function that shows the prompt `what` to a person and returns the answer. A `hidden` answer is not echoed."""
 
     def __call__(self, what: str, *, hidden: bool) -> str: ...
 
 
 def ask_missing(stored: Fields, changes: Mapping[str, str], ask: Ask, note: Callable[[str], None]) -> dict[str, str]:
-    """Prompt for the fields that a connection needs, if they are neither stored nor in `changes`.
+    """Prompt for the fields that a connection needs. Fields that are stored or in `changes` are left out.
 
-    Returns the answers. A field without an answer is left out. If an answer cannot be used, `note` is called with the
-    reason before the next prompt.
+    Returns the answers. If the person gives no answer, the field is not in the result. If an answer cannot be used,
+    `note` is called with the reason before the next prompt.
     """
     new_fields = {key for key, text in changes.items() if text}
     field_names = {key.removesuffix("_file").removesuffix("_command") for key in (*stored, *new_fields)}

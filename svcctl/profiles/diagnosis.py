@@ -1,6 +1,6 @@
 """The steps of `profile check`, from reading the profiles file to testing the permissions of the credentials.
 
-Each step is a row of STEPS. A step returns its finding, or raises an error whose hint says what to do. After a failed
+Each step is a row of STEPS. A step returns its finding, or raises an error with a hint on what to do. After a failed
 step, the later steps are skipped, because they would fail for the same reason.
 """
 
@@ -48,7 +48,7 @@ from svcctl.words import counted
 MAX_STEP_SECONDS = 10.0
 """The maximum number of seconds for which a step of the diagnosis waits for the network."""
 RENEW_DAYS = 21
-"""A certificate that expires within this number of days should be renewed."""
+"""The number of days before the expiry of a certificate in which `profile check` advises renewing it."""
 
 OK, WARNING, NO, FAILED, SKIPPED = "ok", "warning", "no", "failed", "-"
 """The outcomes of a step of the diagnosis. `no` means that a permission is missing, which may be intended."""
@@ -58,7 +58,7 @@ OK, WARNING, NO, FAILED, SKIPPED = "ok", "warning", "no", "failed", "-"
 class StepFinding:
     """The finding of a step of the diagnosis that did not fail.
 
-    `next` says what the user should do; empty for nothing.
+    `next` describes what the user should do. It is empty if nothing needs to be done.
     """
 
     text: str
@@ -81,8 +81,9 @@ class Result:
 class TestedProfile:
     """The profile that is tested, and the requests and responses that were exchanged with its service so far.
 
-    `resolve` returns the profile, and `connect` returns a client. Both fail for a broken profile, so they are called
-    only by the steps that need them. The argument of `connect` is a function that is called with each exchange.
+    `resolve` returns the profile, and `connect` returns a client. Both functions fail for a broken profile, so only the
+    steps that need the profile or the client call them. The argument of `connect` is a function that is called with
+    each exchange.
     """
 
     store: ProfileStore
@@ -92,7 +93,7 @@ class TestedProfile:
     clock: Callable[[], float] = time.time
     exchanges: list[Exchange] = field(default_factory=list)
     failure: SvcctlError | None = None
-    """The error of the first step that failed."""
+    """The error of the step that failed; None if no step has failed so far."""
 
     @cached_property
     def profile(self) -> Profile:
@@ -112,7 +113,7 @@ class TestedProfile:
 
     @cached_property
     def route(self) -> Route:
-        """The route on which the client of the profile reaches the service."""
+        """The object that connects the client of the profile to the service, directly or through a proxy or socket."""
         profile = self.profile
         urls = (profile.base_url, profile.provisioning_url or profile.base_url)
         return Route(trust(profile.ca_bundle or True, urls), profile.socket, self.environment)
@@ -123,7 +124,7 @@ class TestedProfile:
 
     @property
     def name(self) -> str:
-        """The name of the profile in suggested commands."""
+        """The name of the profile in suggested commands. If the profile has no name, it is the placeholder NAME."""
         return self.profile.name or "NAME"
 
     @property
@@ -292,7 +293,11 @@ def _tls(subject: TestedProfile) -> StepFinding:
 
 
 def _answer(subject: TestedProfile) -> StepFinding:
-    """Check that the service answers. An error other than a missing permission, for all operations, is raised."""
+    """Check that the service answers.
+
+    Raises an error if no operation gets an answer that a working service can give. A missing permission is not such an
+    error.
+    """
     errors = list(subject.answers.values())
     heard = [exchange for exchange in subject.exchanges if exchange.status is not None]
     if errors[0] is not None and (not heard or all(isinstance(error, Unavailable) for error in errors)):
@@ -343,7 +348,10 @@ def _clock(subject: TestedProfile) -> StepFinding:
 
 
 def _credentials(subject: TestedProfile) -> StepFinding:
-    """Check the credentials. They are accepted if at least one operation was not refused because of the credentials."""
+    """Check the credentials.
+
+    They count as accepted if at least one operation was not refused because of the credentials.
+    """
     errors = list(subject.answers.values())
     if any(not isinstance(error, CredentialsError | NotFound | Unavailable) or _is_ours(error) for error in errors):
         return StepFinding(f"the {'signature' if subject.profile.method == 'signature' else 'token'} is accepted")
@@ -410,7 +418,7 @@ STEPS: Mapping[str, Callable[[TestedProfile], StepFinding]] = {
 }
 """The steps of the diagnosis, in order."""
 WITH_A_SOCKET = {"socket": True, "name": False, "connection": False, "TLS": False, "TLS close": False}
-"""The steps that only some profiles have: True for profiles with a socket, False for profiles without a socket."""
+"""The steps that only some profiles have. True means profiles with a socket; False means profiles without a socket."""
 
 CREDENTIAL_HINTS = {
     "signature": "set the key and secret again: 'svcctl profile set {} api_key=… api_secret=-'; "
@@ -421,7 +429,10 @@ CREDENTIAL_HINTS = {
 
 
 def _query(client: Client, now: float) -> None:
-    """Run a query without rows. If the service refuses the query itself, it has accepted the credentials."""
+    """Run a query that returns no rows.
+
+    If the service refuses the query itself, the service has accepted the credentials.
+    """
     request = QueryRequest(query="from svcctl.check where false", from_=int(now) - 1, to=int(now), limit=1)
     with client.query(request) as answer:
         for _ in answer.raw():
@@ -433,7 +444,7 @@ PERMISSIONS: Mapping[str, Callable[[Client, float], object]] = {
     "queries": _query,
     "domains": lambda client, now: client.domains(),
 }
-"""The permissions that are tested, each with the operation that tests it. The operations change nothing."""
+"""The permissions that are tested, each with an operation that needs the permission. The operations change nothing."""
 
 
 def _error_of(subject: TestedProfile, ask: Callable[[Client, float], object]) -> SvcctlError | None:
@@ -447,8 +458,8 @@ def _error_of(subject: TestedProfile, ask: Callable[[Client, float], object]) ->
 def _surprise(subject: TestedProfile, name: str) -> SvcctlError | None:
     """Return the error of an operation; None if a missing permission or an unknown path explains the error.
 
-    A service may refuse the query that the check runs. Such a refusal counts as an error only if another operation is
-    refused with the same message. This happens if the domain of the account is disabled or pending.
+    A service may refuse the query that the check runs. This refusal counts as an error only if another operation fails
+    with the same message. That happens if the domain of the account is disabled or pending.
     """
     error = subject.answers[name]
     if isinstance(error, CredentialsError | Unavailable) or (isinstance(error, NotFound) and not _is_ours(error)):
@@ -469,7 +480,7 @@ def _is_answered(subject: TestedProfile, name: str) -> bool:
 def _is_ours(error: SvcctlError | None) -> bool:
     """Return whether an error is a refusal of the operation itself, with a specific error code.
 
-    The error for a web page, an unknown path or an empty 404 has no such code.
+    The error for a web page, for an unknown path or for an empty response with HTTP 404 has no such code.
     """
     unspecific = (None, 1, 404)
     return isinstance(error, ServiceError) and not isinstance(error, CredentialsError) and error.code not in unspecific
@@ -478,7 +489,7 @@ def _is_ours(error: SvcctlError | None) -> bool:
 def _ahead(subject: TestedProfile) -> float | None:
     """Return the seconds by which this machine's clock is ahead of the service's; None if the service sends no date.
 
-    The result is precise to a second, because the service sends whole seconds.
+    The precision is one second, because the service sends whole seconds.
     """
     for exchange in subject.exchanges:
         for name, value in exchange.answer_headers:
@@ -498,6 +509,6 @@ def _proxy_unavailable(subject: TestedProfile, error: ProxyFailure) -> Unavailab
 
 
 def _part(certificate: Mapping[str, object], whose: str) -> str:
-    """Return the common name, or else the organisation, of the subject or issuer of a certificate."""
+    """Return the common name of the subject or issuer of a certificate, or else the name of the organisation."""
     names = {key: value for entry in certificate.get(whose) or () for key, value in entry}  # type: ignore[attr-defined]
     return str(names.get("commonName") or names.get("organizationName") or "an unnamed authority")

@@ -1,6 +1,6 @@
-"""Files with lines of the form `NAME=VALUE`. A line is read as a shell would read it; other lines are refused.
+"""Files with lines of the form `NAME=VALUE`. A line is read as a shell would read it, or is refused.
 
-An error never contains a value, because a value may be a secret.
+The message of an error never contains a value, because a value may be a secret.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SPOILT = {
 
 
 def is_env_file(text: str) -> bool:
-    """Return whether the first line of a text is an assignment. Comments and empty lines do not count."""
+    """Return whether the first line of a text has the form `NAME=VALUE`. Comments and empty lines do not count."""
     _, first = next(_lines(text), (0, ""))
     return _ASSIGNMENT.fullmatch(first) is not None
 
@@ -41,7 +41,7 @@ def is_env_file(text: str) -> bool:
 def assignments(text: str, source: str) -> Iterator[tuple[int, str, str]]:
     """Yield the line number, the name and the value of each assignment.
 
-    Raises UsageError, with the line number, for a line that a shell would read differently.
+    Raises UsageError, with the line number, for a line that a shell would read in another way.
     """
     for number, line in _lines(text):
         match = _ASSIGNMENT.fullmatch(line)
@@ -66,8 +66,8 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 def _value(before: str, text_after: str) -> str:
     """Return the value for the text after `=`.
 
-    Raises ValueError, with the reason, if a shell would read it differently. `before` contains the blanks before the
-    `=`.
+    Raises ValueError, with the reason, for a text that a shell would read in another way. `before` is the blanks before
+    the `=`.
     """
     home = _HOME.match(text_after)
     value, position = (os.path.expanduser(home[0]), home.end()) if home else ("", 0)  # noqa: PTH111

@@ -1,6 +1,6 @@
-"""Resolved profiles.
+"""Resolved profiles. Each setting has a value and the source of the value.
 
-Each setting has a value from a flag, the environment, the profile or a default, and its source.
+The source is a flag, an environment variable, the profile or a default.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 CREDENTIALS = ("auth", "api_key", "api_secret", "token")
 """The names of the settings that identify the user to the service."""
 FLAG = "flag --{}"
-"""The text that names a flag as the source of a value."""
+"""The form of the text that names a flag as the source of a value."""
 ARGUMENT = "argument {}"
-"""The text that names an argument of a function call as the source of a value."""
+"""The form of the text that names an argument of a function call as the source of a value."""
 
 
 class SettingValue(NamedTuple):
     """The value of a setting, and its source in words: `environment SVCCTL_FORMAT`, `profile prod`, or `default`.
 
-    A secret from a file or a command is read only when it is used. So showing a profile runs no command and prints no
-    secret.
+    A secret in a file, or from a command, is read only when it is used. So showing a profile runs no command and prints
+    no secret.
     """
 
     setting: ProfileSetting
@@ -52,9 +52,10 @@ class SettingValue(NamedTuple):
     source: str
 
     def read(self) -> Any:
-        """Return the value. A secret is read by this call.
+        """Return the value. If the value is a secret in a file, or from a command, this call reads the secret.
 
-        Raises ProfileError if reading a secret from its file or command fails, or if its text cannot be used.
+        Raises ProfileError if the file cannot be read, if the command fails, or if the text of the secret cannot be
+        used.
         """
         if not isinstance(self.value, SecretValue | SecretFile | SecretCommand | MadeOnUse):
             return self.value
@@ -74,8 +75,8 @@ class SettingValue(NamedTuple):
 class Profile:
     """The settings of a profile, with their sources.
 
-    `name` is None if no profile is used, but only flags or the environment. If a connection needs a setting that is
-    missing, its property raises ProfileError. The hint says how to set it.
+    `name` is None if only flags or only the environment describe the connection. If a connection needs a setting that
+    is missing, the property for this setting raises ProfileError. The hint of the error says how to set the setting.
     """
 
     name: str | None
@@ -156,7 +157,7 @@ class Profile:
 
     @property
     def header_names(self) -> Mapping[str, str]:
-        """The names of headers that differ from those of the interface. Raises ProfileError for an invalid name."""
+        """The names of those headers that differ from the interface. Raises ProfileError for an invalid name."""
         names = self.mappings["headers"]
         for key, name in names.items():
             setting_of(f"headers.{key}").new_value_of(name, f"profile {self.name}")
@@ -168,7 +169,7 @@ class Profile:
 
     @property
     def runs_a_command(self) -> bool:
-        """Whether a secret comes from a command. The command may prompt for a password."""
+        """Whether a secret comes from a command. Such a command may prompt for a password."""
         return any(isinstance(value.value, SecretCommand) for value in self.values.values())
 
     def check_complete(self) -> None:
@@ -225,20 +226,20 @@ def resolve(
 ) -> Profile:
     """Return the profile to use, with all of its settings.
 
-    `flags` has the options of the command line, such as `profile` and `timeout`, or the arguments of a function call.
-    An option that was not given is None. Texts in `flags` are parsed like the texts of environment variables. With a
-    `base_url` and no `profile`, the flags alone describe the connection. Credentials in `flags` replace all other
-    credentials. `spelled` is the form in which messages name a flag.
+    `flags` contains the options of the command line, such as `profile` and `timeout`, or the arguments of a function
+    call. The value of an option that was not given is None. Texts in `flags` are parsed like the texts of environment
+    variables. If `base_url` is set and `profile` is not, the flags alone describe the connection. Credentials in
+    `flags` replace all other credentials. `spelled` is the form in which messages name a flag.
 
-    `local` returns the fields of a built-in profile. It is called only if a built-in profile is chosen. A field may be
-    a function, which is called when the field is used.
+    `local` returns the fields of a built-in profile. `local` is called only if a built-in profile is chosen. The value
+    of a field may be a function, which is called when the field is used.
     """
     named_by_flag = flags.get("profile") is not None or flags.get("base_url") is not None
     alone = (
         flags.get("base_url") or (environment.get("SVCCTL_BASE_URL") and not environment.get(PROFILE_ENVIRONMENT))
     ) and not flags.get("profile")
     if flags.get("config") is None and (flags.get("profile") or environment.get(PROFILE_ENVIRONMENT)) in BUILT_IN:
-        document = EMPTY  # so the local service can be stopped even if the profiles file is broken
+        document = EMPTY  # a broken profiles file must not prevent the user from stopping the local service
     elif flags.get("config") is None and alone:
         document = store.before()  # if the environment names a profiles file, the file may be missing
     else:
@@ -266,7 +267,7 @@ def resolve(
 
 
 def misspelled_variables(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence about each environment variable whose name is similar to the name of a variable of svcctl."""
+    """Yield a message about each environment variable with a name that is similar to a variable of svcctl."""
     variables = [
         PROFILE_ENVIRONMENT,
         CONFIG_ENVIRONMENT,
@@ -288,14 +289,14 @@ _PREFIX = "SVCCTL_"
 _PREFIX_CHARS = len(_PREFIX) + 1
 """The number of leading characters that two names of variables must share to be compared.
 
-This rules out most variables, so that the module for comparing names is rarely loaded.
+This rule excludes most variables, so that the module for comparing names is rarely loaded.
 """
 
 
 def _without_credentials(fields: Fields, flags: Mapping[str, Any]) -> Fields:
     """Return the fields of a profile without its credentials.
 
-    If another token replaces the token, the field `auth` stays.
+    If a token in `flags` replaces the credentials, the field `auth` stays, except if it is `signature`.
     """
     names = {field for name in CREDENTIALS for field in PROFILE_SETTINGS[name].fields}
     if flags.get("token") is not None and fields.get("auth") != "signature":
@@ -306,9 +307,9 @@ def _without_credentials(fields: Fields, flags: Mapping[str, Any]) -> Fields:
 def profile_in_use(
     document: ProfilesDocument, flags: Mapping[str, Any], environment: Mapping[str, str], spelled: str = FLAG
 ) -> tuple[str | None, str]:
-    """Return the name of the profile in use, and the source of that name.
+    """Return the name of the profile in use, and the source of this name.
 
-    The name is None if flags, or else environment variables, describe the connection.
+    The name is None if flags or environment variables describe the connection without a profile.
     """
     if name := flags.get("profile"):
         return name, spelled.format("profile")
@@ -365,7 +366,7 @@ def _resolve_one(
 def _value_of(setting: ProfileSetting, text: str, source: str) -> Any:
     """Parse the text of a setting.
 
-    The text of a credential is checked only on use, so that every profile can be shown.
+    The text of a credential is not checked here but when it is used, so that every profile can be shown.
     """
     if setting.credential and text:
         return SecretValue(text, f"{setting.name} ({source})")

@@ -1,7 +1,7 @@
 """Secrets: the rule for the text of a secret, and the sources of secrets (values, files and commands).
 
-A source is read only when the secret is used. A command may prompt for a password, so it runs only once: its output is
-kept with the resolved profile.
+A source is read only when the secret is used. A command runs only once, because it may prompt for a password. Its
+output is stored in the resolved profile.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ READ_SECONDS = 60.0
 MAX_BYTES = 64_000
 """The maximum number of bytes of a secret.
 
-A longer text is from the wrong file, or from a command that does not end.
+A longer text is probably from the wrong file, or from a command that does not end.
 """
 
 _AROUND = "\ufeff \t\r\n"
@@ -41,7 +41,7 @@ _AROUND = "\ufeff \t\r\n"
 _LINE_END = "[\n\r\x0b\x0c\x85\u2028\u2029]"
 _CONTROL = "[\x00-\x1f\x7f-\x9f]"
 _OTHER_MARKS = {
-    codecs.BOM_UTF32_LE: "UTF-32",  # before UTF-16, because this mark begins with the mark of UTF-16
+    codecs.BOM_UTF32_LE: "UTF-32",  # the first row, because this mark begins with the mark of UTF-16
     codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
@@ -52,8 +52,8 @@ _OTHER_MARKS = {
 def secret_text(data: bytes | str, source: str, *, hint: str | None = None) -> str:
     """Return the text of a secret, without blanks around it: one line of UTF-8 without control characters.
 
-    Raises ProfileError for any other text. The error names the source and shows nothing of the text. `hint` is the hint
-    for a text with more than one line.
+    Raises ProfileError for any other text. The error names the source and contains nothing of the text. `hint` is the
+    hint of the error about a text with more than one line.
     """
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogatepass")  # a text that is not UTF-8 is refused below
@@ -76,7 +76,7 @@ def secret_text(data: bytes | str, source: str, *, hint: str | None = None) -> s
 
 @dataclass(frozen=True, eq=False)
 class SecretValue:
-    """A secret that is given as a value: in an argument, in an environment variable, or in the profile itself."""
+    """A secret that is written directly in an argument, in an environment variable, or in the profile."""
 
     written: str = field(repr=False)
     source: str
@@ -117,10 +117,10 @@ class SecretFile:
         return stat.S_ISREG(status.st_mode) and bool(status.st_mode & (stat.S_IRGRP | stat.S_IROTH))
 
     def _bytes(self) -> bytes:
-        """Read all bytes of the file or pipe.
+        """Read all bytes of the file or pipe. The file is opened without blocking.
 
-        The file is opened without blocking, because opening a pipe that has no writer would wait for ever. If the path
-        is a link, the permissions of the file to which it leads count.
+        Otherwise, opening a pipe without a writer would wait for ever. If the path is a link, the permissions of the
+        linked file are checked.
         """
         file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         try:
@@ -158,7 +158,7 @@ class SecretCommand:
         """The secret that the command prints. Raises ProfileError if the command fails, or prints no valid secret."""
         name = f"secret command '{self.command}'"
         word = re.match(r"\s*([\w./+-]+)(?=\s|$)", self.command)
-        if word and not _is_command(word[1]):  # if the command ran, the shell would print a message
+        if word and not _is_command(word[1]):  # running an unknown command would make the shell print a message
             raise ProfileError(f"{name} was not found", hint="check its name, and PATH")
         try:
             ended = shell_command.run(self.command, seconds=self.seconds, max_bytes=MAX_BYTES)
@@ -168,7 +168,7 @@ class SecretCommand:
             ) from None
         except shell_command.TooLong:
             raise ProfileError(f"{name} prints more than {size_text(MAX_BYTES)}", hint=_FIRST_LINE) from None
-        if ended.code == 127:  # the shell's code for a later command that it cannot find
+        if ended.code == 127:  # the exit code of the shell if it cannot find a later command
             raise ProfileError(f"{name} runs a command that was not found")
         if ended.code < 0:
             raise ProfileError(f"{name} was ended by {signal.Signals(-ended.code).name}")
@@ -184,7 +184,10 @@ _FIRST_LINE = "if the secret is its first line, end the command with: | head -n 
 
 @dataclass(frozen=True, eq=False)
 class MadeOnUse:
-    """A credential of the local service. It is created on first use, so that a refused command creates no file."""
+    """A credential of the local service.
+
+    It is created when it is first used, so that a refused command creates no file.
+    """
 
     make: Callable[[], str]
 
@@ -194,6 +197,6 @@ class MadeOnUse:
 
 
 def _is_command(word: str) -> bool:
-    """Return whether the shell knows a command, which is a program or a builtin such as `read`."""
+    """Return whether the shell knows a command. A command is a program or a builtin such as `read`."""
     lookup = ["/bin/sh", "-c", 'command -v "$1"', "sh", word]
     return bool(shutil.which(word)) or not subprocess.run(lookup, capture_output=True, check=False).returncode

@@ -18,12 +18,16 @@ from svcctl.words import did_you_mean, mask, mask_urls
 LOCAL = "local"
 """The name of the built-in profile of the local service."""
 LOCAL_URL = "http://localhost"
-"""The base URL of the local profile. Its requests go to a socket, so no host is looked up."""
+"""The base URL of the local profile.
+
+Its requests are sent to a Unix socket, so the name of the host is not looked up.
+"""
 
 BUILT_IN = (LOCAL, "local-reseller")
 """The names of the built-in profiles.
 
-`local-reseller` has the credentials of a reseller at the local service, so that people can try out domains.
+`local-reseller` has the credentials of a reseller at the local service, so that people can try the commands for
+domains.
 """
 
 PROFILE_ENVIRONMENT = "SVCCTL_PROFILE"
@@ -42,17 +46,17 @@ class ProfileSetting(Setting):
     connection: bool = False
     """Whether the setting describes the connection.
 
-    With `--profile`, the environment variable of such a setting is ignored.
+    If the flag `--profile` is given, the environment variable of such a setting is ignored.
     """
     strictness: Callable[[Any], Any] | None = None
-    """A sort key for values, or None.
+    """A function that returns a sort key for a value; None for a setting that is not a limit.
 
     The value with the highest key is used, so that the environment cannot loosen a limit of a profile.
     """
     check: Callable[[str], object] = str
-    """A function that raises UsageError for a new value that would fail on use.
+    """A function that raises UsageError for a new value that would fail when it is used.
 
-    Stored values are not checked, because a bad value in one profile must not disable the other profiles.
+    Stored values are not checked, because a wrong value in one profile must not disable the other profiles.
     """
     refusal: ClassVar[type[UsageError]] = ProfileError
 
@@ -60,23 +64,23 @@ class ProfileSetting(Setting):
     def fields(self) -> tuple[str, ...]:
         """The names of the fields of a profile that can set this setting.
 
-        A secret may also come from a file or a command.
+        A secret has three fields: for a value, for a file and for a command.
         """
         return (self.name, f"{self.name}_file", f"{self.name}_command") if self.secret else (self.name,)
 
     @property
     def credential(self) -> bool:
-        """Whether the value must follow the rule for secrets: one line, with the blanks around it removed."""
+        """Whether the value must follow the rule for secrets: one line, without blanks around it."""
         return self.secret or self.header
 
     def shown(self, text: str) -> str:
-        """Return a value for display. A secret is masked, and secrets in a URL are masked, too."""
+        """Return a value for display. Secrets are masked, including secrets in a URL."""
         return mask(text) if self.secret else mask_urls(text)
 
     def sendable(self, text: str, source: str | None = None) -> str:
         """Return the text of the setting unchanged, after a check.
 
-        Raises ProfileError if the text is sent in a header but is not printable ASCII.
+        Raises ProfileError if the text must be sent in a header but is not printable ASCII.
         """
         if self.header and not (text.isascii() and text.isprintable()):
             where = f" ({source})" if source else ""
@@ -142,7 +146,7 @@ def parse_timeout(text: str) -> float:
 
 
 ANY_CLOSE = "any"
-"""The value of the setting `tls_close` that accepts any end of a TLS connection."""
+"""The value of the setting `tls_close` with which any end of a TLS connection is accepted."""
 
 AUTH_METHODS = ("signature", "token", "jwt")
 
@@ -190,11 +194,11 @@ MAPPINGS = {
     "headers": ("apikey", "sign", "timestamp", "reseller_apikey"),
     "paths": ("query", "job", "jobs", "domain"),
 }
-"""The headers and paths that a service may have renamed. Their fields are `headers.<name>` and `paths.<name>`."""
+"""The headers and paths that a profile can rename. Their fields are `headers.<name>` and `paths.<name>`."""
 
 
 def setting_of(field: str) -> ProfileSetting:
-    """Return the setting for a field of a profile. The headers and paths of MAPPINGS are fields, too."""
+    """Return the setting for a field of a profile, including the fields `headers.<name>` and `paths.<name>`."""
     checks: Mapping[str, Callable[[str], object]] = {"headers": _header_name}
     return PROFILE_SETTINGS.get(field) or ProfileSetting(field, "", check=checks.get(field.partition(".")[0], str))
 

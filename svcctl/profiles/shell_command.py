@@ -1,8 +1,9 @@
 """Running a shell command for its output, with limits on time and size.
 
-A command that exceeds a limit is ended, together with the processes that it started. For that, the command gets a
-process group of its own, and the whole group is ended. If svcctl is in the foreground of a terminal, the command stays
-in the group of svcctl, because only that group may prompt the person. In this case, its processes are ended one by one.
+A command that exceeds a limit is ended, together with the processes that it started. For this purpose, the command runs
+in a new process group, and the whole group is ended. If svcctl is in the foreground of a terminal, the command stays in
+the group of svcctl, because only this group may prompt the person. In this case, the processes of the command are ended
+one by one.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 _TURN_SECONDS = 0.02
-"""The seconds between two checks whether the command has ended. (A child may keep the output open after that.)"""
-_QUIET_SECONDS = 0.2
-"""After the end of a command, its output counts as complete when nothing has arrived for this number of seconds.
+"""The number of seconds between two checks for the end of the command.
 
-A child of the command may keep the pipe open for longer.
+The checks are needed because a child process may keep the output open after the end of the command.
+"""
+_QUIET_SECONDS = 0.2
+"""The number of seconds without output after which the output of an ended command counts as complete.
+
+A child process of the command may keep the pipe open for longer.
 """
 _GRACE_SECONDS = 0.5
 """The number of seconds between SIGTERM and SIGKILL."""
@@ -41,18 +45,18 @@ class Ended(NamedTuple):
     """The exit code and the output of a command that has ended."""
 
     code: int
-    """The exit code, or the negative number of the signal that ended the command."""
+    """The exit code. If a signal ended the command, it is the negative number of the signal."""
     output: bytes
 
 
 def run(command: str, *, seconds: float, max_bytes: int) -> Ended:
     """Run a command with /bin/sh. Returns its exit code and its output. Raises CommandTimeout or TooLong.
 
-    If svcctl's standard input is a terminal and svcctl is in the foreground, the command gets this input; otherwise its
-    input is empty. After the command has ended, a child process may go on running and keep the pipe open.
+    If svcctl is in the foreground and its standard input is a terminal, the command can read this input. Otherwise, its
+    input is empty. After the end of the command, a child process may continue to run and keep the pipe open.
     """
     with _terminal() as terminal:
-        modes = None if terminal is None else termios.tcgetattr(terminal)  # before the command can change them
+        modes = None if terminal is None else termios.tcgetattr(terminal)  # stored before the command can change the settings
         process = subprocess.Popen(
             command,
             shell=True,
@@ -66,7 +70,7 @@ def run(command: str, *, seconds: float, max_bytes: int) -> Ended:
         finally:
             if process.poll() is None:
                 _end(process, group=terminal is None)
-                if terminal is not None and modes is not None:  # a password prompt may have switched off the echo
+                if terminal is not None and modes is not None:  # a prompt for a password may have switched off the echo
                     termios.tcsetattr(terminal, termios.TCSADRAIN, modes)
             assert process.stdout is not None
             process.stdout.close()
@@ -74,7 +78,7 @@ def run(command: str, *, seconds: float, max_bytes: int) -> Ended:
 
 @contextmanager
 def _terminal() -> Iterator[int | None]:
-    """Give the terminal of this process; None if the process has no terminal or runs in the background."""
+    """Yield the terminal of this process; None if the process has no terminal or runs in the background."""
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -87,7 +91,7 @@ def _terminal() -> Iterator[int | None]:
 
 
 def _output(process: subprocess.Popen[bytes], deadline: float, max_bytes: int) -> bytes:
-    """Return the output of the command after it has ended. By then, the pipe has all that the command wrote."""
+    """Return the output of the command after the command has ended. All of its output is in the pipe at this time."""
     assert process.stdout is not None
     output, sources = bytearray(), [process.stdout.fileno()]
     quiet_since = time.monotonic()
@@ -136,7 +140,7 @@ def _end(process: subprocess.Popen[bytes], *, group: bool) -> None:
 def _family(process: int) -> list[int]:
     """Return the IDs of a process and its descendants.
 
-    On a system without /proc, returns only the ID of the process.
+    On a system without /proc, the result is only the ID of the process itself.
     """
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):

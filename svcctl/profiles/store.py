@@ -1,6 +1,6 @@
 """The profiles file: YAML with `default:` and `profiles:`.
 
-Its mode is 0600, and a file that others can read is refused.
+The mode of the file is 0600. A file that other users can read is refused.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 Fields = Mapping[str, Any]
 """The fields of a profile in the file.
 
-Most values are texts; the value of a group in MAPPINGS is a mapping of texts.
+Most values are texts. The value of `headers` and of `paths` is a mapping of texts.
 """
 
 
 class ProfilesDocument(NamedTuple):
-    """The content of the profiles file. `extra` has the keys of the file that svcctl does not know."""
+    """The content of the profiles file. `extra` contains the top-level keys that svcctl does not know."""
 
     profiles: Mapping[str, Fields]
     default: str | None
@@ -55,7 +55,7 @@ class ProfilesDocument(NamedTuple):
         return [*self.profiles, *BUILT_IN]
 
     def fields(self, name: str) -> Fields:
-        """Return the fields of a profile; none for a new or a built-in profile."""
+        """Return the fields of a profile; empty for a new or a built-in profile."""
         return self.profiles.get(name, {})
 
     def method(self, name: str) -> str:
@@ -83,9 +83,9 @@ class ProfilesDocument(NamedTuple):
         return fields
 
     def at(self, base_url: str) -> list[str]:
-        """Return the names of the profiles that have this base URL.
+        """Return the names of the profiles with this base URL.
 
-        The built-in profile `local` can be among them.
+        The built-in profile `local` can be one of them.
         """
         stored = [name for name, fields in self.profiles.items() if fields.get("base_url", "").rstrip("/") == base_url]
         return [*stored, *([LOCAL] if base_url == LOCAL_URL else [])]
@@ -100,21 +100,21 @@ class ProfilesDocument(NamedTuple):
 
 
 EMPTY = ProfilesDocument({}, None, {}, {})
-"""The document for a file that does not exist or is empty."""
+"""The content of a profiles file that does not exist or is empty."""
 
 
 class ProfileStore(NamedTuple):
-    """The profiles file at a path. If the user names the path, the file must exist when it is read."""
+    """The profiles file at a path. If the user has named the path, the file must exist when it is read."""
 
     path: Path
     origin: str | None = None
-    """The option or variable with which the user names the path of the profiles file; None for the default path."""
+    """The option or variable with which the user has named the path; None for the default path."""
     lock_patience: float = 10.0
-    """The maximum number of seconds to wait for another process that is changing the file."""
+    """The maximum number of seconds to wait while another process is changing the file."""
 
     @property
     def is_missing(self) -> bool:
-        """Whether the user names a file that does not exist."""
+        """Whether the user has named a file that does not exist."""
         try:
             self.path.stat()
         except FileNotFoundError:
@@ -124,10 +124,10 @@ class ProfileStore(NamedTuple):
         return False
 
     def load(self) -> ProfilesDocument:
-        """Return the content of the file, which is empty if the file does not exist and the user has not named it.
+        """Return the content of the file.
 
-        Raises ProfileError if the file cannot be read or parsed, if others can read it, or if a named file does not
-        exist.
+        The content is empty if the file does not exist and the user has not named it. Raises ProfileError if the file
+        cannot be read or parsed, if other users can read it, or if the user has named a file that does not exist.
         """
         try:
             mode = self.path.stat().st_mode
@@ -157,12 +157,12 @@ class ProfileStore(NamedTuple):
     def _locked(self) -> Iterator[None]:
         """Hold the lock of the file during a change. Raises Locked if another process holds the lock for too long.
 
-        If the folder does not exist, it is created, so that two processes that both create the file take turns, too.
+        If the folder does not exist, it is created. So two processes that both create the file can use the same lock.
         """
         directory = home.expanded_path(self.path, CONFIG_ENVIRONMENT).parent
         with self._writing():
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not os.access(directory, os.W_OK):  # writing the file will fail and give the reason
+        if not os.access(directory, os.W_OK):  # the later writing fails and reports the reason
             yield
             return
         handle = lock(
@@ -176,7 +176,7 @@ class ProfileStore(NamedTuple):
             os.close(handle)
 
     def set(self, name: str, changes: Mapping[str, str]) -> None:
-        """Change fields of a profile, or create it. An empty value removes its field."""
+        """Change fields of a profile, or create the profile. An empty value removes its field."""
         if name in BUILT_IN:
             raise ProfileError(f"profile {name} is built in and cannot be changed", hint="choose another name")
         if not name or not name.isprintable() or "/" in name:
@@ -218,7 +218,7 @@ class ProfileStore(NamedTuple):
         """Apply a change and write the file.
 
         The change is first tried without a lock, so that a refused change creates no file. Raises ProfileError if the
-        file has an ambiguous profile, because writing the file would keep only one of the profile's meanings.
+        file has an ambiguous profile, because the new file would contain only one of the meanings of the profile.
         """
         from svcctl.io.yaml_text import yaml_of
 
@@ -250,7 +250,7 @@ class ProfileStore(NamedTuple):
 def default_store(environment: Mapping[str, str], config: Path | None, origin: str = "--config") -> ProfileStore:
     """Return the store at the path `config`, or else at SVCCTL_CONFIG, or else in the platform's config directory.
 
-    `origin` is the name of the option that gave `config`.
+    `origin` is the name of the option that sets `config`.
     """
     if config is None and (path := environment.get(CONFIG_ENVIRONMENT)):
         config, origin = Path(path), CONFIG_ENVIRONMENT
@@ -258,7 +258,7 @@ def default_store(environment: Mapping[str, str], config: Path | None, origin: s
         return ProfileStore(home.expanded_path(config), origin=origin)
     try:
         return ProfileStore(home.directory("config") / "config.yaml")
-    except UsageError:  # without a home directory, the environment may still contain all settings
+    except UsageError:  # even without a home directory, the environment may contain all settings
         return ProfileStore(Path("~/.config/svcctl/config.yaml"))
 
 
@@ -311,7 +311,8 @@ def _at(place: str, line: int | None) -> str:
 def _check_fields(fields: Fields, place: Callable[[str], str]) -> None:
     """Check the fields of a profile. Raises ProfileError for an unknown field or an invalid value.
 
-    `place` returns, for a key, the words that name its place in the error message.
+    `place` is a function. For a key, it returns words that name the location of the field, for the message of the
+    error.
     """
     names = known_fields()
     for key, value in fields.items():

@@ -1,6 +1,6 @@
 """Rows as typed columns of Apache Arrow, for parquet files and for programs that use Arrow.
 
-The types of the columns are those that a compact result names. Timestamps are `timestamp[ms, UTC]`; types that Arrow
+The types of the columns are those that a compact result names. Timestamps are `timestamp[ms, UTC]`. Types that Arrow
 does not have, and unknown types, become text. The package pyarrow must be installed. It is imported only when a
 function needs it.
 """
@@ -68,8 +68,8 @@ def batch_of_values(values: bytes, columns: Columns) -> pa.RecordBatch | None:
     """Pack rows into a batch. Each row is a line of JSON values with commas between them: `1706695200000,"a",null`.
 
     Arrow's csv reader can read most of these lines, because texts are in quotes, and nulls and numbers are not. Returns
-    None if csv might read a value differently from JSON, or if a value does not have the type of its column. Then the
-    caller must read the rows as JSON.
+    None if csv might read a value differently from JSON, or if a value does not have the type of its column. In this
+    case, the caller must read the rows as JSON.
     """
     import pyarrow as pa
     from pyarrow import csv
@@ -102,9 +102,9 @@ def batch_of_values(values: bytes, columns: Columns) -> pa.RecordBatch | None:
     arrays = [column.combine_chunks().cast(field.type) for column, field in zip(table.columns, schema, strict=True)]
     texts = [array for array in arrays if pa.types.is_string(array.type)]
     if plain.count(b'"') != 2 * sum(len(array) - array.null_count for array in texts):
-        return None  # a text has no quotes, or a number has quotes
+        return None  # a text without quotes, or a number in quotes
     if not escaped and any(b'"' in array.buffers()[2].to_pybytes() for array in texts if array.buffers()[2]):
-        return None  # a text has a blank or something else before its quotes
+        return None  # a blank or another character before the quotes of a text
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -116,9 +116,9 @@ TEXT_OF: dict[str, Callable[[Any], str]] = {
     "ip4": lambda value: value if isinstance(value, str) else str(IPv4Address(value)),
     "ip6": lambda value: value if isinstance(value, str) else str(IPv6Address(value)),
 }
-"""Functions that turn values into text, for types that Arrow does not have.
+"""Functions that convert values to text, for types that Arrow does not have.
 
-Both kinds of addresses may arrive as text or as integers, depending on the service.
+Depending on the service, addresses arrive as text or as integers.
 """
 
 _WHOLE_NUMBERS = frozenset({"timestamp", "int4", "int8"})

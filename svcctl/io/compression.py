@@ -1,7 +1,7 @@
 """Compression of files and answers. Data is read in pieces of limited size, and its end is always checked.
 
-Files are written as `.gz` or `.zst`. Answers may be compressed with gzip or deflate. All these formats mark the end of
-the data, so data that was cut off is noticed. All except raw deflate contain a checksum, so damaged data is noticed,
+Files are written as `.gz` or `.zst`. Answers may be compressed with gzip or deflate. All these formats show where the
+data ends, so data that was cut off is noticed. All except raw deflate contain a checksum, so damaged data is noticed,
 too.
 """
 
@@ -15,22 +15,25 @@ from typing import Protocol
 PIECE_BYTES = 64 * 1024
 """The maximum number of bytes in a piece of decompressed data.
 
-The zstd library accepts no limit: its pieces have up to a few MiB.
+The zstd library accepts no limit, and its pieces have up to a few MiB.
 """
 
 _GZIP, _ZLIB, _DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
-"""The window bits by which zlib recognises each format."""
+"""The values of zlib's parameter `wbits` for each format."""
 _ZSTD_PIECE = 512
-"""The number of compressed zstd bytes that are decompressed at once. Four of them can stand for a block of 128 KiB."""
+"""The number of compressed bytes of zstd data that are decompressed at once.
+
+The number is low because four compressed bytes can represent a block of 128 KiB.
+"""
 
 
 _UNCOMPRESSED = re.compile(
     r'|identity|none|binary|[78]bit|(?:charset=)?"?(?:utf-?(?:8|16|32)|(?:us-)?ascii|latin-?1|iso-?8859-\d+|windows-\d+)"?'
     r"|[\w.+-]+/[\w.+-]+(?:;.*)?"
 )
-"""Values of the header Content-Encoding that do not mean a compression.
+"""A regular expression for values of the header Content-Encoding that do not mean a compression.
 
-Many senders put a charset or a media type there.
+Many servers send a charset or a media type in this header.
 """
 
 
@@ -66,7 +69,7 @@ class Compressor(Protocol):
 
 
 def _zstd() -> Compressor:
-    from svcctl.io import extras  # late, because it loads importlib.util, which is rarely needed
+    from svcctl.io import extras  # imported here because it loads importlib.util, which is rarely needed
 
     extras.need("zstd", "compression as .zst")
     import zstandard
@@ -81,7 +84,7 @@ COMPRESSIONS: dict[str, Callable[[], Compressor]] = {
 }
 """The compressors, by the ending of a file's name.
 
-They write no time into the file, so equal data gives equal files.
+The compressors write no time into the file, so equal data gives equal files.
 """
 
 
@@ -102,9 +105,9 @@ class Compressed:
 
 
 def check(ending: str, data: Iterable[bytes]) -> None:
-    """Check a compressed file by reading all of it. Raises DamagedCompression if it is not complete and intact.
+    """Check a compressed file by reading all of it. Raises DamagedCompression if the file is not complete and intact.
 
-    `ending` is the ending of the file's name. If it is not that of a compression, nothing is read.
+    `ending` is the ending of the file's name. For an ending that does not mean a compression, nothing is read.
     """
     if reader := _READERS.get(ending):
         for _ in reader(data):
@@ -112,7 +115,10 @@ def check(ending: str, data: Iterable[bytes]) -> None:
 
 
 def gunzip(data: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the content of a gzip file of one or more members. zlib checks each member's checksum and length."""
+    """Yield the content of a gzip file of one or more members.
+
+    The checksum and the length of each member are checked.
+    """
     member = zlib.decompressobj(_GZIP)
     begun = False
     for piece in _in_pieces(data, PIECE_BYTES):
@@ -128,9 +134,9 @@ def gunzip(data: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def inflate(data: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the content of a deflate stream, which may have zlib's header and checksum, or neither.
+    """Yield the content of a deflate stream, with or without zlib's header and checksum.
 
-    HTTP requires both, but some servers send raw deflate.
+    HTTP requires the header and the checksum, but some servers send raw deflate.
     """
     stream = None
     pending = b""
@@ -191,5 +197,8 @@ def _inflated(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
 
 
 def _in_pieces(data: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """Return the same bytes in smaller pieces. In a large piece, decompression would copy the rest again and again."""
+    """Return the same bytes in smaller pieces.
+
+    For a large piece, decompression would copy the remaining bytes repeatedly.
+    """
     return (piece[at : at + size] for piece in data for at in range(0, len(piece), size))

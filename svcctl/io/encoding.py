@@ -1,6 +1,6 @@
 """The encoding of text from users and their systems: arguments, standard streams, files.
 
-Text is read as UTF-8 if possible, and otherwise in the encoding of the locale, such as ISO-8859-1. To the operating
+Text is read as UTF-8 if possible, and otherwise in the encoding of the locale, such as ISO-8859-1. For the operating
 system, file names are bytes. Python's UTF-8 mode preserves these bytes exactly, so svcctl always runs in this mode.
 """
 
@@ -14,15 +14,16 @@ UTF_8 = "utf-8"
 
 
 def use_utf8() -> None:
-    """Restart this program in Python's UTF-8 mode, unless Python reads file names as UTF-8 already."""
+    """Restart this program in Python's UTF-8 mode. If Python already reads file names as UTF-8, do nothing."""
     if not sys.flags.utf8_mode and sys.getfilesystemencoding() != UTF_8 and sys.executable:
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
 def of_locale() -> str:
-    """Return the encoding of the locale. Without a locale, as in containers, it is UTF-8, because terminals use UTF-8.
+    """Return the encoding of the locale.
 
-    The variable PYTHONIOENCODING is ignored: users set it for other programs, and its encoding would damage the output.
+    If no locale is set, as in containers, return UTF-8, because terminals use UTF-8. The variable PYTHONIOENCODING is
+    ignored. Users set this variable for other programs, and its encoding would damage the output.
     """
     if not sys.flags.utf8_mode:
         return UTF_8 if sys.getfilesystemencoding() == "ascii" else sys.getfilesystemencoding()
@@ -35,7 +36,7 @@ def of_locale() -> str:
 def decoded_text(data: bytes) -> str:
     """Decode bytes as UTF-8, or else in the encoding of the locale.
 
-    Raises UnicodeDecodeError if neither is possible.
+    Raises UnicodeDecodeError if both decodings fail.
     """
     try:
         return data.decode("utf-8-sig")

@@ -1,6 +1,6 @@
 """The extras, which are optional parts of svcctl: the packages of each extra, and the error for a missing package.
 
-Packages are looked up without importing them. So the advice to install an extra appears only for a missing package. An
+Packages are looked up without importing them. So svcctl advises installing an extra only if a package is missing. An
 import that fails for another reason, such as a mistake in our code, raises its usual error.
 """
 

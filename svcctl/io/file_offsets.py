@@ -8,10 +8,10 @@ from pathlib import Path
 
 
 def read_so_far(process: int, files: Sequence[Path]) -> int | None:
-    """Return the number of bytes that a process has read of several files, which it reads one after the other.
+    """Return the number of bytes that a process has read of several files.
 
-    Returns None while none of the files is open. A file that is memory-mapped, or that is read at arbitrary positions
-    like parquet, counts as not open.
+    The process reads the files one after the other. Returns None while the process has none of the files open. A file
+    that is memory-mapped, or that is read at arbitrary positions like parquet, counts as not open.
     """
     before = 0
     for file in files:
@@ -22,11 +22,14 @@ def read_so_far(process: int, files: Sequence[Path]) -> int | None:
 
 
 def _position(process: int, file: Path) -> int:
-    """Return the position up to which a process has read a file, in bytes: the largest of all its open descriptors."""
+    """Return the number of bytes up to which a process has read a file.
+
+    The largest position of its descriptors counts.
+    """
     positions = [0]
     with suppress(OSError):
         for handle in Path(f"/proc/{process}/fd").iterdir():
-            with suppress(OSError):  # closed in the meantime
+            with suppress(OSError):  # the process has closed the file in the meantime
                 if handle.readlink() == file:
                     _, at, *_ = Path(f"/proc/{process}/fdinfo/{handle.name}").read_text().split()
                     positions.append(int(at))

@@ -1,10 +1,11 @@
 """Writing and locking files, for all parts of svcctl.
 
 A file is written under another name in the same folder, synced to the disk, and renamed. So readers see the old file or
-the whole new one, even after a power failure. If the path is a link, the file to which the link leads is replaced, and
-the link stays. The new file has the permissions of the replaced file from the first byte on. A lock is held by the
-kernel and ends with the process, even if the process is killed. Failures raise OSError, because only the caller knows
-the purpose of the file. A lock that another process holds raises `Locked`.
+the whole new file, even after a power failure. If the path is a link, the linked file is replaced, and the link stays.
+The new file has the permissions of the replaced file from the first byte on.
+
+The kernel holds a lock, which ends with the process, even if the process is killed. Failures raise OSError, because
+only the caller knows the purpose of the file. If another process holds a lock, `Locked` is raised.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ PIECE_BYTES = 1 << 18
 """The maximum number of bytes that are read at once."""
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
-"""The error numbers that file systems without hard links give."""
+"""The error numbers that file systems without hard links return."""
 
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
 _MOST_LINKS = 40
@@ -43,13 +44,19 @@ _MOST_LINKS = 40
 
 
 class Unbuffered(Protocol):
-    """A stream whose `write` may accept only some of the bytes. It returns the number of accepted bytes."""
+    """A stream with a method `write` that may accept only some of the bytes.
+
+    It returns the number of accepted bytes.
+    """
 
     def write(self, data: memoryview, /) -> int | None: ...
 
 
 def write_all(stream: Unbuffered, data: bytes | memoryview) -> int:
-    """Write all bytes and return their number. If the disk is full, writes as many bytes as fit and raises OSError."""
+    """Write all bytes and return their number.
+
+    If the disk is full, raise OSError after writing as many bytes as fit.
+    """
     rest = memoryview(data).cast("B")
     size = len(rest)
     while rest:
@@ -58,15 +65,15 @@ def write_all(stream: Unbuffered, data: bytes | memoryview) -> int:
 
 
 def derived_name(name: str, *, prefix: str = "", suffix: str) -> str:
-    """Return the name for a file that belongs to the file `name`: the same name with a prefix and a suffix.
+    """Return the name of a file that belongs to the file `name`: the same name with a prefix and a suffix.
 
-    A name that is too long for a file system is shortened, and gets a hash, so that different files keep different
-    names.
+    A name that is too long for a file system is shortened. A hash is added to the short name, so that different files
+    have different names.
     """
     whole = f"{prefix}{name}{suffix}"
     if len(os.fsencode(whole)) <= MAX_NAME_BYTES:
         return whole
-    import hashlib  # loads OpenSSL, for long names only
+    import hashlib  # loads OpenSSL, which is needed only for long names
 
     suffix = f".{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}{suffix}"
     while len(os.fsencode(f"{prefix}{name}{suffix}")) > MAX_NAME_BYTES:
@@ -75,12 +82,15 @@ def derived_name(name: str, *, prefix: str = "", suffix: str) -> str:
 
 
 def part_name(name: str) -> str:
-    """The name of a file while it is being written."""
+    """Return the name of a file while the file is being written."""
     return derived_name(name, suffix=PART_SUFFIX)
 
 
 def resolved_path(path: Path) -> Path:
-    """Resolve the links in the path of a file, which need not exist. A path that is not a link itself is unchanged."""
+    """Return the path of a file with all links resolved. The file need not exist.
+
+    A path that is not a link itself is returned unchanged.
+    """
     return Path(os.path.realpath(path)) if _is_link(path) else path
 
 
@@ -107,7 +117,10 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _is_link(path: Path) -> bool:
-    """Return whether a path is a link. A path that cannot be examined gives False, and opening it will fail."""
+    """Return whether a path is a link.
+
+    The result is False for a path that cannot be examined, because opening it will fail.
+    """
     try:
         return path.is_symlink()
     except OSError:
@@ -127,13 +140,14 @@ def is_direct(path: Path) -> bool:
 
 
 def open_direct(path: Path) -> io.FileIO:
-    """Open a path that `is_direct` accepts, for writing. Closing the stream leaves inherited files of the process open.
+    """Open a device, a pipe or an open file of this process for writing. The path must satisfy `is_direct`.
 
-    Raises OSError for a descriptor that the process did not inherit.
+    Closing the stream does not close files that the process inherited. Raises OSError for a descriptor that the process
+    did not inherit.
     """
     if (number := descriptor(path)) is None:
         return path.open("wb", buffering=0)
-    if not os.get_inheritable(number):  # opened by this process for another purpose
+    if not os.get_inheritable(number):  # this process has opened the descriptor for another purpose
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     return io.FileIO(number, "w", closefd=False)
 
@@ -147,21 +161,21 @@ def remove_abandoned(folder: Path) -> None:
 
 
 class PartFile:
-    """A file being written. Its bytes are in the part file `<name>.part`, which `publish` renames to the file.
+    """A file that is being written. Its bytes are in the part file `<name>.part`, which `publish` renames to the file.
 
-    Use the object in a `with` statement: leaving the block without `publish` removes the part. A killed process leaves
-    its part, and the next writer of the same file replaces that part. If another process is writing the same file, the
-    constructor raises Locked. With `wait`, the constructor waits for the other process instead. With `take`, it takes
-    the file over, and `publish` fails in the other process.
+    Use the object in a `with` statement. Leaving the block without `publish` removes the part. A killed process leaves
+    its part, and the next writer of the same file replaces this part. If another process is writing the same file, the
+    constructor raises Locked. With `wait`, the constructor waits for the other process. With `take`, the constructor
+    takes the file over, and `publish` fails in the other process.
 
-    The part already gets the owner, group and permissions of the file that it will replace, or of the file `like`. A
-    new file gets the permissions of the umask. A `private` file is for its owner only.
+    From the beginning, the part has the owner, group and permissions of the file that it will replace, or of the file
+    `like`. The umask decides the permissions of a new file. A `private` file can be read and written only by its owner.
 
     `growing` is another path for the part, on the same file system. Such a part stays until `publish`, and a later
     PartFile with the same path appends to it.
 
-    Raises OSError if the path names a device, a pipe or an open file of the process. `publish` also fails if a program
-    that ignores the lock has changed, replaced or removed the part.
+    Raises OSError if the path names a device, a pipe or an open file of the process. `publish` also fails if another
+    program ignored the lock and changed, replaced or removed the part.
     """
 
     def __init__(
@@ -205,7 +219,7 @@ class PartFile:
         return permissions
 
     def _open(self, wait: bool) -> io.FileIO | None:
-        """Create and lock the part. Returns None if another process has the lock, or had it a moment ago."""
+        """Create and lock the part. Returns None if another process has the lock, or had the lock a moment ago."""
         new = True
         try:
             stream = self._opened(os.O_CREAT | os.O_EXCL)
@@ -258,7 +272,7 @@ class PartFile:
         self.close()
 
     def close(self) -> None:
-        """Close the file. Removes the part, unless it is published, or has bytes and grows.
+        """Close the file. The part is removed, except after `publish`, or if it grows and is not empty.
 
         A second call does nothing.
         """
@@ -269,7 +283,7 @@ class PartFile:
         self.stream.close()
 
     def _is(self, stream: io.FileIO, path: Path | None = None) -> bool:
-        """Return whether `path` leads to the open file. By default, `path` is the path of the part."""
+        """Return whether `path` leads to the open file. The default of `path` is the path of the part."""
         try:
             return os.path.samestat((path or self._part).stat(), os.fstat(stream.fileno()))
         except FileNotFoundError:
@@ -282,24 +296,24 @@ class PartFile:
         return size
 
     def read(self, start: int = 0, size: int | None = None) -> Iterator[bytes]:
-        """Yield bytes that were written, read back from the file: at most `size` bytes, from the position `start`."""
+        """Yield bytes that were written before: at most `size` bytes, from the position `start`."""
         end = self.size if size is None else start + size
         while piece := os.pread(self.stream.fileno(), min(PIECE_BYTES, end - start), start):
             yield piece
             start += len(piece)
 
     def truncate(self, size: int) -> None:
-        """Drop all bytes after the first `size`."""
+        """Remove all bytes after the first `size` bytes."""
         self.stream.truncate(size)
         self.size = size
 
     def publish(self, *, overwrite: bool = True, durable: bool = True, syncs_name: bool = True) -> None:
         """Sync the bytes to the disk, and rename the part to the file's name.
 
-        Raises FileExistsError if the file exists, unless `overwrite` is true. Without `durable`, nothing is synced, so
-        a machine failure may lose bytes. Without `syncs_name`, a machine failure may lose the name until the caller
-        syncs the `directory`. On a file system without hard links, a file that is created at the same moment may be
-        replaced even without `overwrite`.
+        If `overwrite` is false and the file exists, raises FileExistsError. Without `durable`, nothing is synced, so a
+        failure of the machine may lose bytes. Without `syncs_name`, a failure of the machine may lose the new name
+        until the caller syncs the `directory`. If the file system has no hard links, a file that another program
+        creates at the same moment may be replaced even without `overwrite`.
         """
         if (permissions := self._permissions() or self._replaced) is not None:
             permissions.give(self.stream.fileno(), all_bits=True)
@@ -314,7 +328,7 @@ class PartFile:
 
     @property
     def directory(self) -> Path:
-        """The directory that holds the file after all links are followed."""
+        """The directory that contains the file after all links are followed."""
         return self._target.parent
 
     def _refuse_what_is_not_ours(self) -> None:
@@ -327,9 +341,9 @@ class PartFile:
             raise OSError(errno.ESTALE, f"another program wrote to {self._part.name} meanwhile")
 
     def _link(self) -> bool:
-        """Give the part its final name by a hard link, which never replaces a file.
+        """Give the part its final name by a hard link, because creating a hard link never replaces a file.
 
-        Returns False if links are not supported.
+        Returns False if the file system does not support hard links.
         """
         try:
             os.link(self._part, self._target)
@@ -342,14 +356,18 @@ class PartFile:
 
 
 def write(path: Path, data: bytes, *, overwrite: bool = True, private: bool = False) -> None:
-    """Write a whole file. Raises FileExistsError if the file exists, unless `overwrite` is true."""
+    """Write a whole file. If `overwrite` is false and the file exists, raises FileExistsError."""
     with PartFile(path, private=private, wait=True) as part:
         part.write(data)
         part.publish(overwrite=overwrite)
 
 
 def sync_directory(directory: Path) -> None:
-    """Sync new names in a directory to the disk. A file system that cannot sync a directory does not need to."""
+    """Sync new names in a directory to the disk.
+
+    An OSError is ignored, because some file systems cannot sync a directory. Such file systems do not need to sync
+    directories.
+    """
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with suppress(OSError):
@@ -359,10 +377,10 @@ def sync_directory(directory: Path) -> None:
 
 
 def lock(path: Path, busy: str, *, hint: str | None = None, reason: str | None = None, patience: float = 0.0) -> int:
-    """Lock a file, created with mode 0600 if needed, until the returned descriptor is closed or the process ends.
+    """Lock a file until the returned descriptor is closed or the process ends.
 
-    If another process still holds the lock after `patience` seconds, raises Locked with the message `busy`, the hint
-    and the reason.
+    A missing file is created with mode 0600. If another process still holds the lock after `patience` seconds, raises
+    Locked with the message `busy`, the hint and the reason.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + patience
@@ -378,7 +396,7 @@ def lock(path: Path, busy: str, *, hint: str | None = None, reason: str | None =
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process holds the lock on a file. The check itself takes a lock for a moment."""
+    """Return whether a process holds the lock on a file. The check itself holds a lock for a moment."""
     try:
         with path.open("rb") as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""The directories for svcctl's own files, as the platform defines them; usually they are below HOME.
+"""The directories for svcctl's own files, as the platform defines them. Usually, they are below HOME.
 
 The module also recognises paths with a `~` or a variable that the shell did not replace.
 """
@@ -14,10 +14,10 @@ from svcctl.errors import UsageError
 
 
 def expanded_path(path: Path | str, variable: str | None = None) -> Path:
-    """Return a path with the home directory in place of `~`.
+    """Return a path in which `~` is replaced by the home directory.
 
-    Raises UsageError if the home directory is unknown; its hint suggests setting the environment variable `variable`,
-    if given.
+    Raises UsageError if the home directory is unknown. If `variable` is given, the hint suggests setting this
+    environment variable.
     """
     try:
         return Path(path).expanduser()
@@ -31,7 +31,7 @@ _UNEXPANDED = re.compile(r"^~[^/]*(?=/)|\$([A-Za-z_]\w*|\{[A-Za-z_]\w*\})(?=[^/]
 def unexpanded_error(path: Path | str) -> UsageError | None:
     """Return the error for a path in which the shell did not replace `~` or `$NAME`, because the path was in quotes.
 
-    Returns None for any other path, and if a folder with exactly this name exists.
+    Returns None for any other path. Also returns None if a folder with exactly this name exists.
     """
     text = str(path)
     match = _UNEXPANDED.search(text)
@@ -48,7 +48,7 @@ def unexpanded_error(path: Path | str) -> UsageError | None:
 def directory(kind: Literal["config", "data", "state", "cache"], variable: str | None = None) -> Path:
     """Return the platform's directory for one kind of svcctl's files.
 
-    Raises UsageError if the home directory is unknown.
+    Raises UsageError if the home directory is unknown. The hint suggests the environment variable `variable`, if given.
     """
     import platformdirs
 

@@ -1,6 +1,6 @@
 """Functions that return a member of a JSON object and check its type.
 
-A wrong type raises ServiceError with its name.
+If the type is wrong, these functions raise ServiceError with the name of the member.
 """
 
 from __future__ import annotations

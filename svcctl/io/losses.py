@@ -1,7 +1,8 @@
-"""Values that an output format cannot hold. They are replaced, and the replacements are counted for a note to the user.
+"""Values that an output format cannot represent. They are replaced and counted, and a note reports the counts.
 
-Python holds a byte that is not UTF-8 as a lone surrogate from U+DC80 to U+DCFF. Any other lone surrogate is half of a
-surrogate pair, which a service wrote as an escape in JSON. Neither kind is a character, so U+FFFD replaces both kinds.
+Python represents a byte that is not UTF-8 as a lone surrogate from U+DC80 to U+DCFF. Any other lone surrogate is half
+of a surrogate pair, which a service wrote as an escape in JSON. Neither kind is a character, so U+FFFD replaces both
+kinds.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 MAX_CELL_CHARS = 32_767
 """The maximum number of UTF-16 code units in a cell of a spreadsheet."""
 MAX_SHEET_COLUMNS = 16_384
-"""The maximum number of columns of a sheet."""
+"""The maximum number of columns in a sheet of a spreadsheet."""
 
 _BYTES = "[\udc80-\udcff]"
 _HALVES = "[\ud800-\udc7f\udd00-\udfff]"
@@ -27,14 +28,14 @@ _PLAIN = _INTEGER_TYPES | {str, float}
 
 @dataclass
 class Losses:
-    """Counts of the values that were replaced in a result. `keeps_bytes` and `finite` describe the output format."""
+    """The numbers of values that were replaced in a result. `keeps_bytes` and `finite` describe the output format."""
 
     keeps_bytes: bool = False
-    """Whether the format keeps bytes that are not UTF-8."""
+    """Whether the format preserves bytes that are not UTF-8."""
     finite: bool = False
-    """Whether numbers must be finite.
+    """Whether the format requires finite numbers.
 
-    Numbers in lists and objects must always be finite, because they are written as JSON.
+    Numbers in lists and objects must always be finite, because lists and objects are written as JSON.
     """
     bytes: int = 0
     halves: int = 0
@@ -55,7 +56,7 @@ class Losses:
     def rows(self, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
         """Return rows in which the values that cannot be written are replaced.
 
-        Without such values, returns the same object.
+        If there are no such values, the result is the object `rows` itself.
         """
         if all(map(self._are_writable, zip(*rows, strict=True))):
             return rows

@@ -1,7 +1,8 @@
 """Parquet files with typed columns, for exports and for the output of queries. They are written while rows arrive.
 
-The row groups depend only on the rows, not on the pieces in which the rows arrive, so the same rows give the same file.
-A writer holds one row group in memory: about `BYTES_PER_GROUP` bytes, or one batch of rows if that is larger.
+Parquet stores rows in blocks, which are called row groups. The row groups do not depend on the pieces in which the rows
+arrive, so the same rows give the same file. A writer holds one row group in memory: about `BYTES_PER_GROUP` bytes, or
+one batch of rows if the batch is larger.
 """
 
 from __future__ import annotations
@@ -64,11 +65,14 @@ def _grouped(packed: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
 
 
 _packing = threading.Lock()
-"""The lock of the thread that encodes and compresses a row group, which takes several times the group's memory."""
+"""A lock, so that only one thread at a time encodes and compresses a row group.
+
+This work takes several times the memory of the row group.
+"""
 
 
 class _Appended:
-    """A sink that looks like a file to Arrow. Arrow asks for the position, but never seeks back."""
+    """A sink with the interface of a file, for Arrow. Arrow asks for the position, but never seeks."""
 
     closed = False
 
@@ -92,7 +96,7 @@ class _Appended:
 
 def _pyarrow() -> Any:
     need()
-    if sys.platform == "linux":  # elsewhere Arrow has no jemalloc
+    if sys.platform == "linux":  # on other systems, Arrow has no jemalloc
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")  # jemalloc can return freed memory at once
     import pyarrow
 
@@ -106,9 +110,9 @@ _starting = threading.Lock()
 
 
 def start_arrow() -> None:
-    """Make Arrow's first array while pandas cannot be imported.
+    """Create Arrow's first array while pandas cannot be imported.
 
-    Arrow would import pandas, which takes 0.5 s and 60 MB.
+    Otherwise, Arrow would import pandas, which takes 0.5 s and 60 MB.
     """
     import pyarrow
 
@@ -117,7 +121,7 @@ def start_arrow() -> None:
 
 
 class _NoPandas:
-    """A context manager: within its block, importing pandas fails."""
+    """A context manager. Within its block, importing pandas fails."""
 
     def find_spec(self, name: str, *_: object) -> None:
         if name == "pandas":

@@ -1,7 +1,7 @@
-"""The owner, group and permissions that a new file takes over from the file that it replaces, as far as possible.
+"""The owner, group and permissions that a new file takes over from the file that it replaces.
 
-If the process cannot set the owner or the group, the permission bits of the old file would apply to other people. So
-permissions that would give access to people who had none before are dropped.
+The process may not be allowed to set the owner or the group. The permission bits of the old file would then apply to
+other people. So permissions that would give new people access to the file are removed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ _ACL = "system.posix_acl_access"
 
 
 class Permissions(NamedTuple):
-    """The permissions of a file. `acl` is the file's access control list in the kernel's form, or None."""
+    """The permissions of a file.
+
+    `acl` is the access control list in the kernel's form; None if the file has no list.
+    """
 
     mode: int
     owner: int
@@ -27,7 +30,7 @@ class Permissions(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> Permissions | None:
-        """Return the permissions of the file to which a path or a link leads; None if there is no file."""
+        """Return the permissions of a file; None if the file does not exist. Links are followed."""
         try:
             status = path.stat()
         except FileNotFoundError:
@@ -35,9 +38,10 @@ class Permissions(NamedTuple):
         return cls(stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, _acl(path))
 
     def give(self, handle: int, *, all_bits: bool) -> None:
-        """Apply these permissions to an open file, which must not have wider permissions yet.
+        """Apply these permissions to an open file. Before the call, the file must not have wider permissions.
 
-        The set-user-ID and set-group-ID bits are applied only with `all_bits`, because a write removes them.
+        The set-user-ID and set-group-ID bits are applied only with `all_bits`, because writing to the file removes
+        them.
         """
         status = os.fstat(handle)
         with suppress(OSError):  # not permitted, or the file system has no owners
@@ -60,11 +64,11 @@ class Permissions(NamedTuple):
 
 
 def without_openings(mode: int, *, owner_kept: bool, group_kept: bool) -> int:
-    """Return the mode for a new file that replaces a file with `mode`: nobody gets access who had none before.
+    """Return the mode for a new file that replaces a file with `mode`. Nobody gets new access to the file.
 
     `owner_kept` and `group_kept` say whether the new file has the owner and the group of the old file.
     """
-    if not owner_kept:  # the former owner is now in the group, or among the others
+    if not owner_kept:  # the former owner is now a member of the group, or one of the others
         owner = mode >> 6 & 7
         mode &= ~(stat.S_ISUID | 0o77) | owner << 3 | owner
     if not group_kept:  # members of the former group are now others, and others may be in the new group
@@ -81,7 +85,7 @@ def _acl(path: Path) -> bytes | None:
 
 
 def _set_acl(handle: int, acl: bytes | None) -> bool:
-    """Set a file's access control list, or remove the list inherited from its directory.
+    """Set a file's access control list. If `acl` is None, remove the list that was inherited from the directory.
 
     Returns whether a list was set.
     """

@@ -1,4 +1,7 @@
-"""Metrics in the text format of Prometheus, written to a file for the textfile collector of a node exporter."""
+"""Metrics in the text format of Prometheus.
+
+They are written to a file for the textfile collector of a node exporter.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from svcctl.io import files, home
 
 
 def gauge(name: str, meaning: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> Iterator[str]:
-    """Yield the lines of a metric. `samples` has its values, each with the labels of the value."""
+    """Yield the lines of a metric. Each element of `samples` is the labels of a value and the value."""
     yield f"# HELP {name} {meaning}"
     yield f"# TYPE {name} gauge"
     for labels, value in samples:
@@ -25,7 +28,10 @@ def _escaped(text: str) -> str:
 
 
 def check_writable(path: Path) -> None:
-    """Raise UsageError if the metrics file cannot be written. A command checks this before it begins its work."""
+    """Raise UsageError if the metrics file cannot be written.
+
+    A command calls this function before it begins its work.
+    """
     with suppress(OSError):
         if files.is_direct(path) or os.access(path.parent, os.W_OK):
             return
@@ -37,8 +43,8 @@ def check_writable(path: Path) -> None:
 def write(path: Path, lines: Iterable[str]) -> None:
     """Replace the metrics file as a whole, so that a collector never reads half of it.
 
-    Devices, pipes and files that this process was started with, such as /dev/stdout, are written directly. Raises
-    IncompleteResult if the file cannot be written.
+    Devices and pipes are written directly. Open files of this process, such as /dev/stdout, are written directly, too.
+    Raises IncompleteResult if the file cannot be written.
     """
     text = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
     try:

@@ -1,4 +1,4 @@
-"""Requests that a library cannot interrupt, each in a thread of its own."""
+"""Requests of libraries that cannot interrupt a request. Each request runs in a separate thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ T = TypeVar("T")
 
 
 def in_thread(request: Callable[[], T], name: str) -> Future[T]:
-    """Make a request in a daemon thread, which ends with it, whether or not anyone still waits for the answer."""
+    """Make a request in a daemon thread.
+
+    The thread ends with the request, even if nobody waits for the answer any more.
+    """
     answer: Future[T] = Future()
 
     def work() -> None:

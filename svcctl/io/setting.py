@@ -12,28 +12,28 @@ from svcctl.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting. `parse` turns the text of the setting into its value, or raises ValueError with the reason."""
+    """A setting. `parse` converts the text of the setting to its value, or raises ValueError with the reason."""
 
     name: str
     meaning: str
     parse: Callable[[str], Any] = str
     environment: str | None = None
     default: str | None = None
-    """The text of the default value."""
+    """The text of the default value; None if the setting has no default."""
     choices: tuple[str, ...] = ()
-    """The allowed values; empty if any text that `parse` accepts is allowed. Case is ignored."""
+    """The allowed values. If empty, any text that `parse` accepts is allowed. Case is ignored."""
     refusal: ClassVar[type[UsageError]] = UsageError
 
     @property
     def explanation(self) -> str:
-        """A text for help pages: the meaning of the setting, its choices and its default."""
+        """A text for help pages, with the meaning of the setting, its choices and its default."""
         choices = f": {', '.join(self.choices[:-1])} or {self.choices[-1]}" if self.choices else ""
         return f"{self.meaning}{choices}" + (f" (default {self.default})" if self.default else "")
 
     def value_of(self, text: str, source: str | None = None) -> Any:
         """Return the value of the setting for a text.
 
-        Raises UsageError if the text cannot be parsed. The message names the `source` of the text, if given.
+        Raises UsageError if the text cannot be parsed. If the `source` of the text is given, the message contains it.
         """
         try:
             return self._chosen(text) if self.choices else self.parse(text)
@@ -47,18 +47,18 @@ class Setting:
         return text.lower()
 
     def shown(self, text: str) -> str:
-        """Return the text of a value as messages show it. Subclasses mask secrets."""
+        """Return the text of a value for messages. Subclasses mask secrets."""
         return text
 
     @property
     def default_value(self) -> Any:
-        """The default value, parsed; None if the setting has no default."""
+        """The parsed default value; None if the setting has no default."""
         return None if self.default is None else self.value_of(self.default)
 
     def read(self, environment: Mapping[str, str]) -> Any:
         """Return the value in the setting's environment variable.
 
-        If the variable is unset or empty, returns the default. Without a default, returns None.
+        If the variable is unset or empty, the result is the default value; None if the setting has no default.
         """
         text = environment.get(self.environment or "")
         return self.value_of(text) if text else self.default_value

@@ -21,9 +21,9 @@ from svcctl.io.temporary import temporary
 MAX_ROWS = 1_048_576
 """The maximum number of rows of a sheet, including its heading."""
 MAX_EXACT = 1 << 53
-"""Whole numbers up to this size are exact in a cell, because a cell holds a number as a floating-point number."""
+"""The maximum size of whole numbers that are exact in a cell, because cells store floating-point numbers."""
 FIRST_YEAR = 1900
-"""The first year of the dates that a cell can hold."""
+"""The first year of the dates that a cell can represent."""
 BLOCK_BYTES = 1 << 18
 """The number of bytes of the finished archive that are read at once."""
 
@@ -34,7 +34,7 @@ DATES: Mapping[str, str] = {
 }
 """The cell formats for dates, by the value of the interface's parameter dateFormat.
 
-The formats show no time zone, because not every program can show text after a fraction of a second.
+The formats show no time zone, because some programs cannot show text after a fraction of a second.
 """
 _DATE_WIDTH, _WIDTH = 23, 14
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -46,11 +46,11 @@ Write = Callable[[int, int, Any], object]
 class Spreadsheet:
     """A workbook to which rows are added. Leaving the `with` block removes its temporary files.
 
-    The type of a value decides the type of its cell: number, boolean, date or text. None is an empty cell, and any
-    other value becomes JSON text. In a column of type timestamp, a whole number is a date in epoch milliseconds. It is
+    The type of a value decides the type of its cell: number, boolean, date or text. None is an empty cell. Any other
+    value becomes JSON text. In a column of type timestamp, a whole number is a date in epoch milliseconds. The date is
     shown in `zone`; None means the zone of this computer. In a column of type ip4 or ip6, a whole number is an address.
-    In other columns, a whole number beyond MAX_EXACT becomes text. A date that a spreadsheet cannot hold becomes text,
-    too. A text that is too long is cut and counted in `losses`.
+    In other columns, a whole number beyond MAX_EXACT becomes text. A date that a spreadsheet cannot represent becomes
+    text, too. A text that is too long is cut and counted in `losses`.
 
     When a sheet is full, rows continue on the next sheet, below the same heading.
     """
@@ -66,11 +66,11 @@ class Spreadsheet:
         max_rows: int = MAX_ROWS,
         folder: Path | None = None,
     ) -> None:
-        """Create the workbook. `columns` has the name of each column and its type, as the interface names it.
+        """Create the workbook. `columns` contains the name of each column and its type, as the interface names it.
 
-        `folder` is the folder for temporary files; by default, it is the system's folder for them.
+        `folder` is the folder for temporary files. The default is the system's folder for temporary files.
         """
-        import xlsxwriter  # late: few processes write a spreadsheet
+        import xlsxwriter  # imported here because few processes write a spreadsheet
 
         self._columns = columns
         self._losses = losses
@@ -130,7 +130,7 @@ class Spreadsheet:
         """Remove the temporary files."""
         # A workbook that `end` has not finished is not packed into an archive: that would be wasted work.
         for sheet in self._book.worksheets():
-            with suppress(OSError):  # a full disk has already been reported
+            with suppress(OSError):  # an earlier error has already reported the full disk
                 sheet.row_data_fh.close()
         self._closing.close()
 

@@ -1,6 +1,6 @@
-"""Temporary directories: for loads, for queries of files, and for spreadsheets. A directory in use is locked.
+"""Temporary directories for loads, for queries of files, and for spreadsheets.
 
-So a directory without a lock was left by a process that was killed.
+A directory in use is locked. So a directory without a lock was left by a process that was killed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _USES = ("load", "query", "xls")
 
 @contextmanager
 def temporary(use: str, folder: Path | None = None) -> Iterator[Path]:
-    """Make a temporary directory for one of _USES. It is removed at the end of the `with` block.
+    """Create a temporary directory, and remove it at the end of the `with` block. `use` is one of _USES.
 
-    The directory is created in `folder`; by default, that is the system's folder for temporary files.
+    The directory is created in `folder`. The default is the system's folder for temporary files.
     """
     path, handle = _locked(f"svcctl-{use}-", folder)
     try:
@@ -46,7 +46,7 @@ def remove_left_over(folder: Path | None = None) -> None:
 
 
 def _locked(prefix: str, folder: Path | None) -> tuple[Path, int]:
-    """Make a temporary directory and lock it. Returns its path, and the descriptor that holds the lock."""
+    """Create a temporary directory and lock it. Returns its path, and the descriptor that holds the lock."""
     import tempfile
 
     while True:

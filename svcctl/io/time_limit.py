@@ -1,7 +1,7 @@
-"""A limit on how long a block may run, and threads that leave signals to the main thread.
+"""A limit on the duration of a block, and threads that leave signals to the main thread.
 
-The limit uses the alarm signal of the process. So it covers all that --max-time must limit: connections, retries, the
-pauses that a service asks for, and writing.
+The limit uses the alarm signal of the process. So the limit covers everything that --max-time must limit: connections,
+retries, the pauses that a service asks for, and writing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LIMITING_FILES = (__file__, contextlib.__file__)
 
 
 class _TimeIsUp(BaseException):
-    """An exception that interrupts a block. No `except Exception` in the block catches a BaseException."""
+    """An exception that interrupts a block. It is a BaseException, so no `except Exception` in the block catches it."""
 
 
 @contextlib.contextmanager
@@ -35,7 +35,7 @@ def time_limit(seconds: float | None, late: Callable[[float], Exception | None] 
     def interrupt(_: int, frame: FrameType | None) -> None:
         if over:
             return
-        if frame is not None and frame.f_code.co_filename in _LIMITING_FILES:  # entering or leaving the block
+        if frame is not None and frame.f_code.co_filename in _LIMITING_FILES:  # the block is being entered or left
             signal.setitimer(signal.ITIMER_REAL, _RETRY_SECONDS)
             return
         raise _TimeIsUp

@@ -11,17 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 MAX_PATH_BYTES = 103
-"""The length in bytes of the longest socket path that every system accepts. Linux accepts 107 bytes."""
+"""The maximum length of a socket path that every system accepts, in bytes. Linux accepts 107 bytes."""
 _SOL_LOCAL, _LOCAL_PEERPID = 0, 2
-"""Socket options of macOS, for which Python has no names."""
+"""Numbers of socket options of macOS, for which Python has no names."""
 
 
 @contextmanager
 def _address(path: Path) -> Iterator[str]:
-    """Give the address for the socket at a path.
+    """Yield the address for the socket at a path.
 
-    For a long path, the address is a shorter path, which contains a descriptor of the directory. The socket is in the
-    same directory in both cases. On systems without /proc, using a long path raises OSError.
+    For a long path on Linux, the address is a shorter path that contains a descriptor of the directory. Both paths lead
+    to the same socket. On other systems, the use of a long path raises OSError.
     """
     if len(os.fsencode(path)) <= MAX_PATH_BYTES:
         yield str(path)
@@ -34,7 +34,10 @@ def _address(path: Path) -> Iterator[str]:
 
 
 def connect(path: Path, timeout: float | None) -> socket.socket:
-    """Connect to the socket at a path. The timeout, in seconds, also applies to later operations of the connection."""
+    """Connect to the socket at a path. The timeout is in seconds.
+
+    It also applies to later operations of the connection.
+    """
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(timeout)
@@ -47,7 +50,10 @@ def connect(path: Path, timeout: float | None) -> socket.socket:
 
 
 def listen(path: Path) -> socket.socket:
-    """Listen on a socket at a path, to which only this user has access. An existing file at the path is replaced."""
+    """Listen on a socket at a path. Only this user has access to the socket.
+
+    An existing file at the path is replaced.
+    """
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
     try:
@@ -62,7 +68,7 @@ def listen(path: Path) -> socket.socket:
 
 
 def peer_process(connection: socket.socket) -> int | None:
-    """Return the ID of the process at the other end of a connection, as the kernel reports it.
+    """Return the ID of the process at the other end of a connection, as the kernel reports the ID.
 
     Returns None if the system does not report the ID, or if the other process has no ID in this process's namespace.
     """

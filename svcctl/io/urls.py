@@ -6,9 +6,10 @@ from urllib.parse import urlsplit
 
 
 def names_host(url: str, *schemes: str) -> bool:
-    """Return whether a text is a URL with one of these schemes and with a host. A port, if there is one, must be valid.
+    """Return whether a text is a URL with one of these schemes and with a host.
 
-    A backslash is refused, because some libraries treat it as a slash and connect to another host.
+    If the URL has a port, it must be valid. A backslash is refused, because some libraries treat a backslash as a slash
+    and connect to another host.
     """
     if "\\" in url:
         return False

@@ -1,8 +1,8 @@
-"""YAML in which every scalar is a text, exactly as written: 0123, no, 1:30 and 2024-01-31 are texts.
+"""YAML in which every scalar (single value) is a text, exactly as written: 0123, no, 1:30 and 2024-01-31 are texts.
 
 Two scalars have a special meaning: null (empty, `~` or `null`), and the merge key `<<`. Tags such as `!!int` are
-refused. The reader of a field that holds a number converts the text with `integer`, `number` or `json_value`. Errors
-never contain a value, because a value may be a secret.
+refused. A field that must be a number is converted later, with `integer`, `number` or `json_value`. Errors never
+contain a value, because a value may be a secret.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Node = Any
 """A node of PyYAML. Its `id` says whether it is a scalar, a sequence or a mapping."""
 _NULL, _MERGE, *_STRUCTURE = (f"tag:yaml.org,2002:{name}" for name in ("null", "merge", "str", "map", "seq"))
 _OTHERS_TYPE = r"[yYnN]|0o[0-7]+|[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+"
-"""Texts that PyYAML does not quote, but that other programs would not read as text, such as y or 0o17 or 1e3."""
+"""Texts that PyYAML does not quote, but that other programs would not read as text, such as y, 0o17 and 1e3."""
 _RARE_LINE_ENDS = "[\r\x85\u2028\u2029\ufeff]"
 _TOO_DEEP = "not YAML: it is nested too deeply, or has an alias of itself"
 _TAGGED = "a value begins with '!', which YAML takes for a tag"
@@ -35,7 +35,10 @@ _QUOTED = "put the value in quotes"
 
 
 class YamlError(Exception):
-    """A YAML text that cannot be read. The error has the problem in words, and the line if it is known."""
+    """A YAML text that cannot be read.
+
+    `problem` describes the mistake, and `line` is its line; None if it is unknown.
+    """
 
     def __init__(self, line: int | None, problem: str, hint: str | None = None) -> None:
         super().__init__(problem)
@@ -66,7 +69,8 @@ class RepeatedKey(NamedTuple):
 class Tree:
     """A decoded document: its value (text, None, list or mapping), and the line numbers of its keys and list elements.
 
-    In `lines`, a key is written as `a.b`, and a list element as `a.b[2]`.
+    In `lines`, the line numbers are stored by paths. The path of a key is written as `a.b`, and the path of a list
+    element as `a.b[2]`.
     """
 
     value: Any = field(repr=False)
@@ -81,7 +85,7 @@ def documents(text: str) -> list[Tree]:
 
 
 def items(text: str) -> list[Tree]:
-    """Return the items of a YAML text: each document, or the elements of a document that is a list.
+    """Return the items of a YAML text. If a document is a list, its elements are items. Any other document is one item.
 
     Raises YamlError if the text is not YAML.
     """
@@ -112,7 +116,10 @@ def integer(text: str) -> int | None:
 
 
 def number(text: str) -> float | None:
-    """Convert a text to a number, as `integer` does, or as JSON writes numbers. Returns None for any other text."""
+    """Convert a text to a number. The text may have the form that `integer` accepts, or the form of a JSON number.
+
+    Returns None for any other text.
+    """
     if (whole := integer(text)) is not None:
         return whole
     return float(text) if _spells(text, _JSON_NUMBER) else None
@@ -140,7 +147,10 @@ def _spells(text: str, pattern: str) -> bool:
 
 @cache
 def _loader() -> Any:
-    """Return the class of loaders. It is defined in a function, so that PyYAML is imported only for the first text."""
+    """Return the class of loaders.
+
+    The class is defined in a function, so that PyYAML is imported only when it is needed.
+    """
     import yaml
 
     class Loader(
@@ -191,7 +201,7 @@ def _dumper() -> Any:
 
 
 def _nodes(text: str) -> Iterator[_Node]:
-    """Yield the documents of a text as nodes, without null documents."""
+    """Yield the documents of a text as nodes. Documents with the value null are left out."""
     import yaml
 
     loader = None
@@ -258,7 +268,7 @@ class _Walk:
     def pairs(self, node: _Node, path: tuple[str, ...]) -> dict[str, tuple[int, _Node]]:
         """Return the keys of a mapping, each with its line number and value.
 
-        The mapping's own keys come after merged keys.
+        Keys from other mappings (`<<`) come first, and the mapping's own keys follow.
         """
         self.count_repeated(node)
         own: dict[str, tuple[int, _Node]] = {}
@@ -279,9 +289,9 @@ class _Walk:
         return merged | own
 
     def merged(self, node: _Node, path: tuple[str, ...]) -> dict[str, tuple[int, _Node]]:
-        """Return the keys of the mappings that `<<` names.
+        """Return the keys of the mappings that the merge key `<<` names.
 
-        If mappings share a key, the first mapping's value is taken.
+        If several of these mappings have the same key, the value in the first mapping is used.
         """
         keys: dict[str, tuple[int, _Node]] = {}
         for base in node.value if node.id == "sequence" else [node]:
@@ -296,7 +306,10 @@ def _line(node: _Node) -> int:
 
 
 def _text(node: _Node) -> str:
-    """Return the text of a scalar. PyYAML decodes a JSON surrogate pair as two characters; here it becomes one."""
+    """Return the text of a scalar.
+
+    PyYAML decodes a surrogate pair in JSON as two characters, which are combined here.
+    """
     pairs: bytes = node.value.encode("utf-16", "surrogatepass")
     return pairs.decode("utf-16", "surrogatepass")
 

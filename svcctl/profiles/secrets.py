@@ -92,7 +92,7 @@ class SecretFile:
 
     path: Path
     setting: Mapping[str, str] | None = None
-    """The `profile` and the `field` that name the file; None if no stored profile names the file."""
+    """The `profile` and the `field` that contain the path of the file; None if no stored profile contains the path."""
     seconds: float = READ_SECONDS
 
     @cached_property

@@ -56,7 +56,7 @@ def run(command: str, *, seconds: float, max_bytes: int) -> Ended:
     input is empty. After the end of the command, a child process may continue to run and keep the pipe open.
     """
     with _terminal() as terminal:
-        modes = None if terminal is None else termios.tcgetattr(terminal)  # stored before the command can change the settings
+        modes = None if terminal is None else termios.tcgetattr(terminal)  # the command can change them
         process = subprocess.Popen(
             command,
             shell=True,
@@ -91,7 +91,10 @@ def _terminal() -> Iterator[int | None]:
 
 
 def _output(process: subprocess.Popen[bytes], deadline: float, max_bytes: int) -> bytes:
-    """Return the output of the command after the command has ended. All of its output is in the pipe at this time."""
+    """Return the output of the command. The command has ended when this function returns.
+
+    The function does not wait for the end of the pipe, because a child process may keep the pipe open.
+    """
     assert process.stdout is not None
     output, sources = bytearray(), [process.stdout.fileno()]
     quiet_since = time.monotonic()

@@ -1,6 +1,6 @@
 """svcctl: query stored events, export them, and run the jobs, domains and roles of the service that stores them.
 
-As a library: `svcctl.connect` makes a client, and `svcctl help library` has examples. The parts of the library are
+As a library: `svcctl.connect` returns a client, and `svcctl help library` shows examples. The parts of the library are
 imported when they are first used.
 """
 

@@ -1,4 +1,7 @@
-"""The process: `svcctl` and `python -m svcctl`. The version is printed without loading the command line."""
+"""The entry point of the process, for `svcctl` and `python -m svcctl`.
+
+The version is printed without loading the command line.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,16 @@ import sys
 from svcctl import __version__
 
 ENDINGS = {signal.SIGINT: b"svcctl: interrupted\n", signal.SIGTERM: b"svcctl: ended by SIGTERM\n"}
-"""What ends the process while it is loaded, in the words of the command line, which has its own handlers later."""
+"""The signals that end the process while it is being loaded, with the message for each signal.
+
+The messages are those of the command line, which later installs its own signal handlers.
+"""
 LOADED_OBJECTS = 50_000
-"""How many objects are made before Python looks for garbage: what is loaded stays, and a search per 700 of its objects
-would take an eighth of the start of the service."""
+"""The number of new objects after which Python searches for garbage.
+
+While modules are loaded, there is no garbage. By default, Python would search after every 700 new objects, which would
+take an eighth of the start time of the service.
+"""
 
 
 def main() -> None:
@@ -36,7 +45,10 @@ def main() -> None:
 
 
 def _occupy_streams() -> None:
-    """Open /dev/null in place of closed streams, so that no other file gets their numbers; using them still fails."""
+    """Open /dev/null in place of closed standard streams, so that no other file gets their descriptors.
+
+    Each stream is opened in the wrong direction, so using the stream still fails.
+    """
     for number, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
         try:
             os.fstat(number)
@@ -45,7 +57,10 @@ def _occupy_streams() -> None:
 
 
 def _end(number: int, _: object) -> None:
-    """End at once: nothing has begun, and an exception would be the traceback of an import."""
+    """Print the message for a signal, and end the process at once.
+
+    The process has not begun any work yet, and an exception would show the traceback of an import.
+    """
     try:
         os.write(2, ENDINGS[signal.Signals(number)])
     finally:

@@ -37,11 +37,14 @@ from typing import Any, NamedTuple, Self
 
 
 class CommandLine(str):
-    """A command line within a message. On a terminal, no line is broken within it, so that people can copy it."""
+    """A command line within a message.
+
+    On a terminal, it is never broken into several lines, so that people can copy it.
+    """
 
 
 class Advice(str):
-    """A text that is made of several parts, and that remembers which of them are command lines."""
+    """A text that is made of several parts. The object stores which of the parts are command lines."""
 
     commands: tuple[str, ...]
 
@@ -66,9 +69,10 @@ def advice_of(*texts: str | None) -> Advice | None:
 
 
 class ErrorSubject(NamedTuple):
-    """The object in a file to which an error refers: its kind, its name, and the file and the line if they are known.
+    """The object in a file to which an error refers: its kind and its name.
 
-    `repeats` says that the failed operation can safely be repeated, even if a part of it was done.
+    `place` is the file, and the line if the line is known. `repeats` says that the failed operation can safely be
+    repeated, even if a part of the operation was done.
     """
 
     kind: str
@@ -80,12 +84,12 @@ class ErrorSubject(NamedTuple):
 class SvcctlError(Exception):
     """The base class of all errors. An error has a one-line message with the caller's own value, and often a hint.
 
-    The message of an error never changes. If code that catches the error knows more, it sets another field, adds a note
-    (`add_note`), or raises an error of the same class with another message (`saying`).
+    The message of an error never changes. Code that catches an error may know more about it. Such code sets another
+    field, adds a note (`add_note`), or raises an error of the same class with another message (`saying`).
 
     `reason` identifies the cause of the error for programs. It is in lower case, with hyphens. Each class has a general
-    reason. `data` has the values in the message, and can be written as JSON. The service and the client never name an
-    svcctl command in a hint. The command line makes such hints from `reason` and `data`.
+    reason. `data` contains the values in the message, and can be written as JSON. The service and the client never name
+    an svcctl command in a hint. The command line makes such hints from `reason` and `data`.
     """
 
     reason = "failed"
@@ -109,7 +113,7 @@ class SvcctlError(Exception):
             self.data = data
 
     def __reduce__(self) -> Any:
-        """Pickle the error so that unpickling does not call the constructor.
+        """Pickle the error so that unpickling does not call the constructor, because subclasses have other parameters.
 
         So every error can be sent to another process.
         """
@@ -165,10 +169,10 @@ class QueryPosition(NamedTuple):
 
 
 class ServiceError(SvcctlError):
-    """A refusal by the service, with its message, its code, and the cid of the request.
+    """A refusal by the service, with its message, its code, and the ID of the request (`cid`).
 
     `code` is the member `code` or `status` of the response, or the HTTP status. `query` is the text of the query.
-    `place` is the position of the mistake in this text, if the service gives the position.
+    `place` is the position of the mistake in this text, if the service states the position.
     """
 
     reason = "refused"
@@ -246,7 +250,7 @@ class MalformedAnswer(Unavailable):
 class IncompleteResult(SvcctlError):
     """A result that was cut off, ended in an error, or could not be written completely.
 
-    `rows` is the number of complete rows that were delivered before, if this number is known.
+    `rows` is the number of complete rows that were delivered before the error; None if the number is unknown.
     """
 
     reason = "incomplete"
@@ -267,7 +271,7 @@ class IncompleteResult(SvcctlError):
 class UnprovenEnd(IncompleteResult):
     """An answer that may have been cut off.
 
-    Only the end of the connection marks its end, and that end was not clean.
+    Only the end of the connection shows where the answer ends, and the connection did not end properly.
     """
 
     closed = False
@@ -283,11 +287,14 @@ class EmptyResult(SvcctlError):
 
 
 class NoRows(EmptyResult):
-    """A query without rows, although --fail-on-empty requires rows. With --quiet, only the exit code reports this."""
+    """A query without rows, although --fail-on-empty requires rows.
+
+    With --quiet, only the exit code shows this error.
+    """
 
 
 class Differs(SvcctlError):
-    """A difference between the actual state and the expected state, in a command that compares the two."""
+    """A difference between the actual state and the expected state, in a command that compares these states."""
 
 
 class Locked(SvcctlError):
@@ -334,9 +341,9 @@ class Declined(Exception):
 
 
 class ReaderClosed(Exception):
-    """An exception that is raised if the reader of stdout has closed it, as `head` does.
+    """An exception that is raised if the process that reads stdout has closed it, as `head` does.
 
-    Nobody reads the output then.
+    No process reads the output any more.
     """
 
 
@@ -382,6 +389,6 @@ _CODES = {kind: row.code for row in EXIT_CODES for kind in row.errors}
 def exit_code(error: BaseException) -> int:
     """Return the exit code of an error, from the row of EXIT_CODES for its class.
 
-    If its class has no row, the row of the nearest base class counts. If no base class has a row, the code is 1.
+    If the class has no row, the row of the nearest base class is used. If no base class has a row, the code is 1.
     """
     return next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), 1)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     """Several names, or one name, or `*` for all."""
 
 Moment = str | float | date
-"""A moment: epoch seconds, a date, an aware datetime, or text as in `--from`.
+"""A moment: epoch seconds, a date, an aware datetime, or a text as in `--from`.
 
 Examples of such texts are `1h`, `yesterday` and `2026-11-25 09:00`.
 """
@@ -52,7 +52,7 @@ In this format, the types of the columns come before the rows, and an answer can
 
 
 BYTES_AT_ONCE = 1 << 20
-"""The number of bytes of an answer that become one Arrow batch."""
+"""The minimum number of bytes of an answer that are converted to one Arrow batch."""
 
 
 def connect(
@@ -79,13 +79,13 @@ def connect(
     """Return a client of the service that a profile describes.
 
     If `profile` is None, the profile is chosen as on the command line. The other arguments are the settings of
-    profiles, and take precedence over the environment and the profile. If `base_url` is set, no profile is read: the
-    arguments alone describe the connection. Credentials replace those of the profile. `timeout` is in seconds, or a
-    text such as `30s`. `config` is the path of a profiles file. `read_only` and `max_rows` can tighten the limits of
-    the environment and the profile, but not loosen them.
+    profiles. They take precedence over the environment and the profile. If `base_url` is set, no profile is read, and
+    the arguments alone describe the connection. Credentials in the arguments replace all credentials of the profile.
+    `timeout` is in seconds, or a text such as `30s`. `config` is the path of a profiles file. `read_only` and
+    `max_rows` can tighten the limits of the environment and the profile, but cannot loosen them.
 
-    With the profile `local`, the local service is started if it does not run. Apart from that, nothing is sent before
-    the first request.
+    With the profile `local`, the local service is started if it is not running. Otherwise, nothing is sent before the
+    first request.
 
     Raises UsageError for arguments that exclude each other, and ProfileError for a profile that cannot be used.
     """
@@ -118,9 +118,9 @@ def connect(
 
 
 def _check_arguments(arguments: Mapping[str, Any]) -> None:
-    """Raise UsageError for arguments that exclude each other, that are empty, or that are no text.
+    """Raise UsageError for arguments that exclude each other, are empty, or are not text.
 
-    Also raises it for an argument that needs another one which is missing.
+    Also raises UsageError if one of `api_key` and `api_secret` is missing.
     """
     _check_texts(**arguments)
     for name, value in arguments.items():
@@ -134,7 +134,7 @@ def _check_arguments(arguments: Mapping[str, Any]) -> None:
 
 
 def _profile(arguments: Mapping[str, Any], mappings: Mapping[str, Mapping[str, str]]) -> Profile:
-    """Resolve the settings of a connection. For a built-in profile, this starts the local service."""
+    """Resolve the settings of a connection. For a built-in profile, start the local service."""
     from dataclasses import replace
     from pathlib import Path
 
@@ -183,9 +183,9 @@ def _check_mapping(name: str, value: object) -> None:
 
 
 def _whole(name: str, value: Any) -> int | None:
-    """Return a number of rows as an int (numpy integers are accepted); None stays None.
+    """Return a number of rows as an int; None stays None. Integers of numpy are accepted.
 
-    Raises UsageError for other values.
+    Raises UsageError for any other value.
     """
     from numbers import Integral
 
@@ -195,14 +195,14 @@ def _whole(name: str, value: Any) -> int | None:
 
 
 def _ignored(text: str) -> None:
-    """Discard a line of progress that the command line would print."""
+    """Ignore a line of progress that the command line would print."""
 
 
 class ServiceClient:
-    """A client of one service, made by `connect`. Use it in a `with` block, or close it.
+    """A client of one service, made by `connect`. Use the client in a `with` block, or close it.
 
-    Threads may share a client. A forked child process may use the client, too, and gets its own connections. An answer
-    may be read only by the process that requested it.
+    Threads may share a client. A forked child process may also use the client, and then gets its own connections. Only
+    the process that requested an answer may read the answer.
     """
 
     def __init__(self, client: Client, profile: Profile) -> None:
@@ -259,7 +259,7 @@ class ServiceClient:
         """Run a query, or a saved query by its ID, and return the answer as soon as the answer begins.
 
         The range is `from_ <= eventdate < to`. If `to` is a length such as `1h`, it counts from `from_`. A `to` in the
-        future means now. With `to=None`, the query does not end: it waits for new events. `time_zone` applies to dates
+        future means now. With `to=None`, the query has no end and waits for new events. `time_zone` applies to dates
         without an offset, and to days.
 
         >>> answer = client.query("from auth.all group by result select count() as n", from_="1d")
@@ -267,7 +267,7 @@ class ServiceClient:
         [('result', 'str'), ('n', 'int8')]
 
         Raises UsageError for arguments that cannot be used, ServiceError if the service refuses the query, and
-        Unavailable if it does not answer.
+        Unavailable if the service does not answer.
         """
         from svcctl.api.query import QueryRequest
 
@@ -321,9 +321,9 @@ class ServiceClient:
 class QueryAnswer(Iterator["tuple[Any, ...]"]):
     """The answer to a query. It can be read once: as tuples, as Arrow batches, or as an Arrow table.
 
-    Tuples have a value per column: aware datetimes in UTC for timestamps, int, float, bool, str, and None for null. At
-    the end of an incomplete answer, reading raises IncompleteResult. An answer frees its connection when it is closed
-    or garbage collected.
+    A tuple has one value per column. Timestamps are aware datetimes in UTC. Other values are int, float, bool or str,
+    and null is None. If an answer is incomplete, reading raises IncompleteResult at its end. An answer frees its
+    connection when it is closed or garbage collected.
     """
 
     def __init__(self, client: Client, request: QueryRequest) -> None:
@@ -345,14 +345,17 @@ class QueryAnswer(Iterator["tuple[Any, ...]"]):
         self.close()
 
     def close(self) -> None:
-        """Free the connection; rows that were not read are lost."""
+        """Free the connection. Rows that were not read are lost."""
         if self._state == "open":
             self._state = "closed"
         self._stack.close()
 
     @property
     def columns(self) -> tuple[ResultColumn, ...]:
-        """The columns with their names and types, such as `Column(name='n', type='int8')`. Waits for the answer."""
+        """The columns with their names and types, such as `ResultColumn(name='n', type='int8')`.
+
+        Waits for the answer.
+        """
         if self._state == "open":
             with _Closing(self):
                 self._check_process()
@@ -361,7 +364,7 @@ class QueryAnswer(Iterator["tuple[Any, ...]"]):
 
     @property
     def row_count(self) -> int:
-        """The number of rows read so far."""
+        """The number of rows that were read so far."""
         return self._response.row_count or 0
 
     def __iter__(self) -> Self:
@@ -382,14 +385,16 @@ class QueryAnswer(Iterator["tuple[Any, ...]"]):
             return row
 
     def batches(self) -> pa.RecordBatchReader:
-        """Return an Arrow reader of the rows. It has the schema of the rows, and yields record batches as they arrive.
+        """Return an Arrow reader of the rows.
+
+        The reader has the schema of the rows, and yields batches as the rows arrive.
 
         >>> reader = client.query("from auth.all select user", from_="1h").batches()
         >>> reader.schema.names, sum(batch.num_rows for batch in reader) > 0
         (['user'], True)
 
-        The types are those of `arrow`. Raises IncompleteResult at the end of an incomplete answer, and MissingExtra
-        without pyarrow.
+        The types are the same as in `arrow`. If the answer is incomplete, the reader raises IncompleteResult at its
+        end. Raises MissingExtra if pyarrow is not installed.
         """
         self._begin_arrow()
         import pyarrow as pa
@@ -400,14 +405,14 @@ class QueryAnswer(Iterator["tuple[Any, ...]"]):
             return pa.RecordBatchReader.from_batches(schema_of(self._packer.columns), self._batches())
 
     def arrow(self) -> pa.Table:
-        """Return all rows as an Arrow table. The table's `to_pandas()` returns a data frame.
+        """Return all rows as an Arrow table. The method `to_pandas()` of the table returns a data frame.
 
         >>> client.query("from auth.all group select count() as n", from_="1h").arrow().schema.types
         [DataType(int64)]
 
-        Timestamps are `timestamp[ms, UTC]`, int4 and int8 are int32 and int64, float8 is double, bool is bool, and all
-        other types are string. A table without rows has the same types. Raises IncompleteResult for an incomplete
-        answer, and MissingExtra without pyarrow.
+        Timestamps are `timestamp[ms, UTC]`, int4 is int32, int8 is int64, float8 is double, and bool is bool. All other
+        types are string. A table without rows has the same types. Raises IncompleteResult for an incomplete answer, and
+        MissingExtra if pyarrow is not installed.
         """
         return self.batches().read_all()
 
@@ -468,7 +473,7 @@ class _Closing:
 class _Packer:
     """Converts the lines of an answer to Arrow batches, as soon as `packs` is True.
 
-    It has no reference to the QueryAnswer, so that an unused answer is freed at once.
+    A packer has no reference to the QueryAnswer, so that an unused answer is freed at once.
     """
 
     def __init__(self, response: QueryResponse) -> None:
@@ -504,9 +509,9 @@ def _tuples(parts: Iterator[Any], response: QueryResponse) -> Iterator[tuple[Any
 
 
 def _converted(rows: Sequence[Sequence[Any]], columns: Sequence[ResultColumn]) -> Iterator[tuple[Any, ...]]:
-    """Convert timestamps to datetimes and addresses to text.
+    """Convert timestamps in rows to datetimes, and addresses to text.
 
-    Raises IncompleteResult for a date that Python cannot hold.
+    Raises IncompleteResult for a date that Python cannot represent.
     """
     kinds = [column.type for column in columns]
     if not _CONVERTED.intersection(kinds):
@@ -545,7 +550,7 @@ _CONVERTED = frozenset(_CONVERSIONS)
 
 
 def _typed(moment: Moment, name: str) -> Typed:
-    """Parse the date in an argument.
+    """Parse the date in an argument. `name` is the name of the argument.
 
     Raises UsageError for a datetime without a zone, and for a value of another type.
     """
@@ -555,7 +560,7 @@ def _typed(moment: Moment, name: str) -> Typed:
     from svcctl.dates.operators import check_epoch
     from svcctl.dates.shorthand import parse_moment
 
-    if isinstance(moment, float | datetime) and str(moment) in ("nan", "NaT"):  # pandas' NaT is a datetime
+    if isinstance(moment, float | datetime) and str(moment) in ("nan", "NaT"):  # NaT of pandas is a datetime
         raise _unusable(f"{name} is not a date but {moment}")
     if isinstance(moment, datetime):
         if moment.utcoffset() is None:
@@ -568,22 +573,22 @@ def _typed(moment: Moment, name: str) -> Typed:
     if isinstance(moment, str):
         return parse_moment(moment)
     if isinstance(moment, Integral | float) and not isinstance(moment, bool):
-        return check_epoch(float(moment) if isinstance(moment, float) else int(moment))  # numpy has types of its own
+        return check_epoch(float(moment) if isinstance(moment, float) else int(moment))  # numpy has other types
     raise _unusable(f"{name} is not a date but {type(moment).__name__}", "give text, epoch seconds or a datetime")
 
 
 class JobOperations:
-    """Operations on jobs, which are queries whose rows the service sends to a destination: `client.jobs`."""
+    """Operations on jobs, as `client.jobs`. A job runs a query, and the service sends the rows to a destination."""
 
     def __init__(self, client: ServiceClient) -> None:
         self._of = client
 
     def list(self) -> tuple[Job, ...]:
-        """All jobs of the account."""
+        """Return all jobs of the account."""
         return self._of._open.jobs()
 
     def get(self, job_id: str) -> Job:
-        """A job by its ID. Raises NotFound if there is no such job."""
+        """Return a job by its ID. Raises NotFound if the job does not exist."""
         return self._of._open.job(job_id)
 
     def launch(
@@ -600,15 +605,15 @@ class JobOperations:
     ) -> Job:
         """Launch a job, and return it.
 
-        `destination` is a type such as `kafka`, and `params` has its parameters. If `to` is None, the job never ends.
-        If `to` is in the future, the job runs until then. Dates in its rows are written in `time_zone` and
-        `date_format`.
+        `destination` is a type such as `kafka`, and `params` contains its parameters. If `to` is None, the job never
+        ends. If `to` is in the future, the job runs until then. Dates in the rows of the job are written in `time_zone`
+        and `date_format`.
 
         >>> job = client.jobs.launch("from auth.all", "donothing", {"friendlyName": "count"}, from_="now")
         >>> job.friendly_name, client.jobs.remove(job.id).status
         ('count', 'REMOVED')
 
-        Raises UsageError for an unknown destination, or one that lacks a required parameter.
+        Raises UsageError for an unknown destination, and for a destination without a required parameter.
         """
         from svcctl.api.destinations import Destination, check, known_key
         from svcctl.api.query import QueryRequest
@@ -634,15 +639,15 @@ class JobOperations:
         return client.job(client.launch(request))
 
     def stop(self, job_id: str) -> Job:
-        """Stop a job. Raises Conflict if the job is stopped already."""
+        """Stop a job. Raises Conflict if the job is already stopped."""
         return self._of._open.stop_job(job_id)
 
     def start(self, job_id: str) -> Job:
-        """Start a stopped job. It continues where it stopped."""
+        """Start a stopped job. The job continues at the position where it stopped."""
         return self._of._open.start_job(job_id)
 
     def remove(self, job_id: str) -> Job:
-        """Remove a job. Raises NotFound if there is no such job."""
+        """Remove a job. Raises NotFound if the job does not exist."""
         return self._of._open.remove_job(job_id)
 
     def verify(
@@ -650,9 +655,9 @@ class JobOperations:
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Compare the rows at a job's destination with the rows that the job delivered.
 
-        Yields pairs while the check runs: the first element is `progress`, `finding` or `result`, the second is a
-        mapping. The last result is that of the job itself. Rows dated before `from_` may be missing at the destination.
-        With `keep`, later checks use this date, too.
+        Yields pairs while the check runs. The first element is `progress`, `finding` or `result`, and the second
+        element is a mapping. The last result is that of the job itself. Rows dated before `from_` may be missing at the
+        destination. With `keep`, later checks use the date `from_`, too.
 
         Raises ServiceError if the service is not svcctl's own, UsageError for a destination that cannot be verified,
         and Unavailable if the check does not finish.
@@ -669,17 +674,17 @@ class JobOperations:
 
 
 class DomainOperations:
-    """Operations on the customer domains of a reseller: `client.domains`. They need the reseller's credentials."""
+    """Operations on the customer domains of a reseller, as `client.domains`. They need the reseller's credentials."""
 
     def __init__(self, client: ServiceClient) -> None:
         self._of = client
 
     def list(self) -> tuple[Domain, ...]:
-        """All domains of the reseller."""
+        """Return all domains of the reseller."""
         return self._of._open.domains()
 
     def get(self, name: str) -> Domain:
-        """A domain by its full name. Raises NotFound if there is no such domain."""
+        """Return a domain by its full name. Raises NotFound if the domain does not exist."""
         return self._of._open.domain(name)
 
     def create(self, name: str, plan: str, *, time: float | None = None, volume: float | None = None) -> Domain:
@@ -687,11 +692,11 @@ class DomainOperations:
         return self._of._open.create_domain(name, plan, time=time, volume=volume)
 
     def enable(self, name: str) -> None:
-        """Enable a domain. Raises Conflict if it is enabled already."""
+        """Enable a domain. Raises Conflict if the domain is already enabled."""
         self._of._open.enable_domain(name)
 
     def disable(self, name: str) -> None:
-        """Disable a domain. Raises Conflict if it is disabled already."""
+        """Disable a domain. Raises Conflict if the domain is already disabled."""
         self._of._open.disable_domain(name)
 
     def delete(self, name: str) -> None:
@@ -700,22 +705,22 @@ class DomainOperations:
 
 
 class RoleOperations:
-    """Operations on the roles of domains: `client.roles`.
+    """Operations on the roles of domains, as `client.roles`.
 
-    `policies` and `applications` are names, or `*` for all; `resource_ids` maps labels to lists of numbers. An argument
-    that is None is not sent. A new role without policies, applications and resource IDs may use everything; an update
-    keeps a field that is not sent.
+    `policies` and `applications` are names, or `*` for all. `resource_ids` maps labels to lists of numbers. An argument
+    that is None is not sent. A new role without policies, applications and resource IDs may use everything. In an
+    update, a field that is not sent stays unchanged.
     """
 
     def __init__(self, client: ServiceClient) -> None:
         self._of = client
 
     def list(self, domain: str) -> tuple[Role, ...]:
-        """All roles of a domain."""
+        """Return all roles of a domain."""
         return self._of._open.roles(domain)
 
     def get(self, domain: str, name: str) -> Role:
-        """A role by its name. Raises NotFound if there is no such role."""
+        """Return a role by its name. Raises NotFound if the role does not exist."""
         return self._of._open.role(domain, name)
 
     def create(
@@ -747,7 +752,7 @@ class RoleOperations:
         finder_name: str | None = None,
         default_application_name: str | None = None,
     ) -> Role:
-        """Change the fields of a role that are not None.
+        """Change the fields of a role. Fields that are None stay unchanged.
 
         An empty `default_application_name` removes the default application.
         """

@@ -13,9 +13,9 @@ from contextlib import contextmanager, suppress
 from svcctl.errors import NotFound, SvcctlError
 
 LIKENESS = 0.7
-"""The least similarity of two names, from 0 to 1, at which one is suggested in place of the other."""
+"""The minimum similarity of a mistyped name and a suggested name, from 0 to 1."""
 MIN_WORD_LETTERS = 2
-"""The minimum number of letters of a word for which names are searched."""
+"""The minimum length of a mistyped word for which longer names that contain the word are suggested, in letters."""
 NAMED = 5
 """The maximum number of names that a sentence lists."""
 CHOICES = 20
@@ -28,11 +28,11 @@ FORMAT_NAMES: Mapping[str, str] = {
     "xlsx": "xls",
     "excel": "xls",
 }
-"""Other names that are accepted for formats, with the standard names."""
+"""Other names that are accepted for formats, with the standard name of each format."""
 DESTINATION_TYPES = ("Kafka", "S3", "HDFS", "donothing")
 """The types of destinations, as the interface spells them.
 
-Case is ignored, because services report them in lower case.
+The case of a type is ignored, because services report types in lower case.
 """
 
 _SECRET = (
@@ -41,21 +41,21 @@ _SECRET = (
     r"|(?:private|customer|encryption|keystore|storage|shared|signing|ssl|api)[._-]?key(?:[._-]?(?:content|data))?$"
     r"|(?:^|[._-])pwd$|credentials?(?:[._-]?json)?$|keystore$|(?:^|[._-])(?:pfx|p12|pkcs12)$"
 )
-"""A pattern for the names of secrets. It is applied to names in lower case."""
+"""A regular expression for the names of secrets. It is applied to names in lower case."""
 _PEM = r"pem(?:$|[._-])"
 _CERTIFICATE = r"(?:^|[._-])(?:ca|cert(?:ificate)?s?|chain)(?:$|[._-]|pem)"
-"""A pattern for the names of certificates, which are public. It is applied to names that `_PEM` matches."""
+"""A regular expression for the names of certificates, which are public. It is applied to names that `_PEM` matches."""
 _HARMLESS = r"(?:location|file|path|type|provider|class|serializer|algorithm|endpoint[._-]?url)$"
-"""A pattern for the endings of names whose values are not secret: the location or the kind of a secret."""
+"""A regular expression for names with a value that is not secret, such as the path or the type of a secret."""
 _USER_INFO = (
     r"(?<=://)(?:"
     r"[^\s/?#\"<>]*@"
-    r"|(?![^\s/?#@]*:(?:\d+\b|[\s/?#]|$))(?!\[)[^\s/?#@:]+:[^\n\"<>]{0,1000}@"  # a / or a blank that is not encoded
+    r"|(?![^\s/?#@]*:(?:\d+\b|[\s/?#]|$))(?!\[)[^\s/?#@:]+:[^\n\"<>]{0,1000}@"  # a password with / or a blank
     r")"
 )
-"""A pattern for the user name and the password in a URL. A text after a port number is not a password."""
+"""A regular expression for the user name and the password in a URL. A text after a port number is not a password."""
 _EXAMPLES = ("user@", "user:password@")
-"""Placeholders for the user and the password, which hints contain and which are not masked."""
+"""Examples of a user and a password in hints. These examples are not masked."""
 _URL_PARAMETER = r"(?<=[?&;])([\w.-]+)=([^\s&;#\"'<>]+)"
 _WORDS = r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+"
 
@@ -63,7 +63,7 @@ _WORDS = r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+"
 def is_secret(name: str) -> bool:
     """Return whether a parameter, field or header with this name has a secret value, which must not be shown.
 
-    svcctl may not know the name. So a name is secret if it contains a word that is common in names of secrets.
+    svcctl may not know the name. So a name counts as secret if it contains a word that is common in names of secrets.
     """
     lowered = name.lower()
     if re.search(_HARMLESS, lowered):
@@ -90,9 +90,10 @@ def mask_urls(text: str) -> str:
 
 
 def nearest(name: str, candidates: Iterable[str], likeness: float = LIKENESS) -> str | None:
-    """Return the candidate that is most similar to `name`, or that has the same letters in another order.
+    """Return the candidate that is most similar to `name`.
 
-    Returns None if no candidate is similar, or if `name` is itself a candidate.
+    A candidate with the same letters in another order comes first. Returns None if no candidate is similar, or if
+    `name` is itself a candidate.
     """
     from difflib import get_close_matches
 
@@ -110,7 +111,7 @@ def nearest(name: str, candidates: Iterable[str], likeness: float = LIKENESS) ->
 def having_word(name: str, candidates: Iterable[str]) -> str | None:
     """Return the candidate that contains `name` as a word or begins with `name`, such as statusCode for status.
 
-    Returns None if there is no such candidate, or more than one.
+    Returns None if there is no such candidate, or if there are several such candidates.
     """
     word = name.casefold()
     if len(word) < MIN_WORD_LETTERS:
@@ -124,9 +125,9 @@ def having_word(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, candidates: Iterable[str], *, words: bool = True) -> str | None:
-    """Return a hint that suggests the candidate most similar to `name`; None if there is none.
+    """Return a hint that suggests the candidate most similar to `name`; None without such a candidate.
 
-    With `words`, if no candidate is similar, the hint suggests the only candidate that contains `name` as a word.
+    If `words` is true and no candidate is similar, the hint suggests the only candidate that contains `name` as a word.
     """
     candidates = list(candidates)
     suggestion = nearest(name, candidates) or (having_word(name, candidates) if words else None)
@@ -164,10 +165,11 @@ def suggesting(
     *,
     when: Callable[[NotFound], bool] = lambda error: True,
 ) -> Iterator[None]:
-    """Add a hint to a NotFound error that the block raises. The hint suggests the candidate most similar to `name`.
+    """Add a note to a NotFound error that the block raises. The note suggests the candidate most similar to `name`.
 
-    `candidates` is called only after the error. If no candidate is similar, the hint lists the first candidates; for
-    this, `what` must be the noun for the candidates, in the plural. `when` decides whether an error gets a hint.
+    `candidates` is called only after the error. If no candidate is similar and the error has no hint, the note lists
+    the first candidates. For this list, `what` must be the noun for the candidates, in the plural. `when` decides
+    whether an error gets a note.
     """
     try:
         yield
@@ -186,8 +188,8 @@ def suggesting(
 def plural(number: int, singular: str, many: str | None = None) -> str:
     """Return the singular or the plural of a noun or a verb, as a number requires: query or queries.
 
-    `many` is the plural if the rule would give a wrong plural, as for verbs, and for nouns that are followed by other
-    words.
+    `many` is the plural of a word for which the rule gives a wrong plural. Examples are verbs, and nouns that are
+    followed by other words.
     """
     return (
         singular
@@ -210,12 +212,12 @@ def size_text(size: float) -> str:
 
 
 def json_text(value: object) -> str:
-    """Return a JSON value as text for people: a text is shown without quotes, any other value as JSON."""
+    """Return a JSON value as text for people. A text is shown without quotes, any other value as JSON."""
     return value if isinstance(value, str) else _encode(value)
 
 
 def _plain(value: object) -> object:
-    """Convert a value of a type that JSON does not have to a dict or a text."""
+    """Convert a value of a type that JSON does not have: a mapping to a dict, and any other value to a text."""
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 

@@ -227,9 +227,8 @@ def plain(error: Exception) -> str:
 def tls_failure(error: BaseException, *, connected: bool = False) -> tuple[str, str | None] | None:
     """Return the meaning of a TLS failure, and advice for the user; None if the error is not a TLS failure.
 
-    `connected` says that the handshake had succeeded before the failure. The advice is None for a certificate from an
-    unknown CA (see `is_untrusted`): the right advice depends on the profile, and this function does not know the
-    profile.
+    `connected` says that the handshake had succeeded before the failure. For a certificate from an unknown CA (see
+    `is_untrusted`), the advice is None. The right advice depends on the profile, which this function does not know.
     """
     import ssl
 

@@ -21,7 +21,8 @@ JSON = {"Content-Type": "application/json"}
 class HeaderNames(NamedTuple):
     """The names of the headers of signed requests.
 
-    `reseller_apikey` names the header with the API key of a reseller. If it is None, that header is `apikey`, too.
+    `reseller_apikey` is the header for the API key of a reseller. If it is None, the header `apikey` is used for
+    resellers, too.
     """
 
     apikey: str = "x-svc-apikey"
@@ -31,7 +32,7 @@ class HeaderNames(NamedTuple):
 
 
 INTERFACE_HEADERS = HeaderNames()
-"""The header names in the specification of the interface."""
+"""The header names in the specification of the HTTP interface."""
 
 
 def sign(api_key: str, api_secret: str, body: bytes, timestamp_ms: int) -> str:

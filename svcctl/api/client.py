@@ -1,4 +1,4 @@
-"""The client: the operations of the interface as methods, over one connection pool.
+"""The client: the operations of the HTTP interface as methods, over one connection pool.
 
 `svcctl.api.transport` retries requests, `svcctl.api.refusals` recognises errors, and `svcctl.api.response` reads
 results.
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 class RawResponse(NamedTuple):
     """The answer to any signed request. Reading `body` raises IncompleteResult if the connection breaks.
 
-    `error` is a function. Its argument is the beginning of the body. It returns the error that the answer states, even
-    with HTTP 200, or None without an error.
+    `error` is a function with one argument, the beginning of the body. It returns the error that the answer states, or
+    None if the answer states no error. An answer may state an error even with HTTP 200.
     """
 
     status: int
@@ -67,13 +67,14 @@ class RawResponse(NamedTuple):
 class Client:
     """A client of one service. Close the client, or use it in a `with` statement.
 
-    `timeout` is in seconds. It limits three waits: for a connection, for more bytes, and for a retry whose delay the
-    service sets in a header Retry-After. `retries` is the number of attempts after the first one. `verify` is True,
-    False or the path of a CA bundle. `socket` is the path of a Unix socket that receives all requests, for any host.
-    `transport` replaces the network. `clock` returns epoch seconds. `any_close` accepts answers whose TLS connection
-    was closed without close_notify. `observe` is called with each Exchange, each Retry, and the first UnprovenEnd that
-    is accepted. `environment` contains the variables that may name a proxy. A read-only `guard` raises UsageError for
-    every request that may change something. A guard with `max_rows` raises TooManyRows for an answer with more rows.
+    `timeout` is in seconds. It limits the wait for a connection and the wait for more bytes. It also limits the delay
+    that the service can ask for in a header Retry-After. `retries` is the number of attempts after the first attempt.
+    `verify` is True, False or the path of a CA bundle. `socket` is the path of a Unix socket that receives all
+    requests, for any host. `transport` replaces the network. `clock` returns epoch seconds. With `any_close`, an answer
+    is accepted if its TLS connection was closed without close_notify. `observe` is called with each Exchange, each
+    Retry, and the first UnprovenEnd that is accepted. `environment` contains the variables that may name a proxy. A
+    read-only `guard` raises UsageError for every request that may change something. A guard with `max_rows` raises
+    TooManyRows for an answer with more rows.
     """
 
     def __init__(
@@ -263,7 +264,8 @@ class Client:
     def _change_job(self, method: str, verb: str, job_id: str, changed: str, states: tuple[str, ...]) -> Job:
         """Change a job, so that its state becomes one of `states`.
 
-        If the reply is lost, the job is read again. If its state is one of `states`, the change counts as successful.
+        If the reply is lost, the job is read again. If the state of the job is then one of `states`, the change counts
+        as successful.
         """
 
         def already() -> Job | None:
@@ -429,7 +431,7 @@ class Client:
         )
 
     def _counted_mode(self, call: RepeatableRequest) -> Mode | None:
-        """Return the response format of a query whose rows the guard limits; None for any other request.
+        """Return the response format of a query for which the guard limits the rows; None for any other request.
 
         Some formats have rows that cannot be counted. For these formats, raises UsageError if the query has no limit,
         or a limit that is higher than the guard allows.
@@ -490,7 +492,8 @@ class Client:
     def _done(self, call: RepeatableRequest, already: type[ServiceError]) -> None:
         """Send a call that may be repeated. The content of the answer is ignored.
 
-        If a reply was lost, an error of class `already` means that an earlier attempt succeeded, so it is not raised.
+        If a reply was lost, an error of class `already` means that an earlier attempt succeeded. Such an error is not
+        raised.
         """
         lost = False
 

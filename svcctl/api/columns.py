@@ -1,4 +1,4 @@
-"""The columns of a query's answer, and the functions that read them from a result in a compact format."""
+"""The columns of a query's answer, and the functions that read the columns from a result in a compact format."""
 
 from __future__ import annotations
 

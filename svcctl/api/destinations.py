@@ -1,8 +1,8 @@
 """The known destination types: their parameters, the allowed values, and how the local service delivers rows.
 
-The interface allows any keys in `destination.params`, so svcctl also sends unknown types and unknown keys. The table
-TYPES is used by help, completion, the suggestions for mistyped names, the masking of secrets, and the checks of client
-and service.
+The HTTP interface allows any keys in `destination.params`, so svcctl also sends unknown types and unknown keys. The
+table TYPES is used by help, completion, the suggestions for mistyped names, the masking of secrets, and the checks of
+client and service.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Parameter(NamedTuple):
 
     @property
     def about(self) -> str:
-        """Describe the parameter in one text: its meaning, its allowed values and its default."""
+        """A text that describes the parameter: its meaning, its allowed values and its default."""
         details = [self.form.wanted] if self.form else []
         details += [f"default {self.default}"] if self.default else []
         return f"{self.meaning} ({'; '.join(details)})" if details else self.meaning
@@ -337,8 +337,8 @@ def known_key(destination_type: str, key: str) -> str:
 def text_of(destination: Destination, key: str, default: str = "") -> str:
     """Return the value of a known parameter as text.
 
-    If the parameter has no value, the result is the default of the parameter; if there is no default, it is `default`.
-    If the case of the value is ignored, the text is in lower case.
+    If the parameter has no value, the result is the default of the parameter. If the parameter has no default either,
+    the result is `default`. For a parameter that ignores case, the text is in lower case.
     """
     row = next(row for row in TYPES[destination.type].parameters if row.key == key)
     value = destination.params.get(key)
@@ -365,7 +365,7 @@ def form_of(destination_type: str, key: str) -> Form:
 
 
 def unknown_keys(destination: Destination) -> tuple[str, ...]:
-    """Return the keys of a destination's parameters that its type does not have. The case of the keys is ignored.
+    """Return those keys of a destination's parameters that the destination type does not have. Case is ignored.
 
     Such keys are sent nevertheless. For an unknown type, the result is empty.
     """

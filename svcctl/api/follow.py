@@ -75,7 +75,7 @@ class Memory:
         """The newest second that has forgotten rows; None if no rows are forgotten."""
 
     def add(self, second: int, row: int, now: float) -> None:
-        """Remember a row. `second` is the second of its date, and `row` is its hash.
+        """Remember a row. `second` is the date of the row in epoch seconds, and `row` is the hash of the row.
 
         `now` is the service's time in epoch seconds.
         """
@@ -95,7 +95,7 @@ class Memory:
     def resume(self, *, groups: bool = False) -> tuple[int | None, dict[int, Counter[int]]]:
         """Return the second from which rows are requested after a break, and the delivered rows that must be skipped.
 
-        With `groups`, the second is always the newest second. Without `groups`, it is None while all rows are
+        With `groups`, the second is always the newest second. Without `groups`, the second is None while all rows are
         remembered. Raises IncompleteResult if rows of the newest second were forgotten.
         """
         if self._newest is not None and groups and (self._forgotten is None or self._forgotten < self._newest):
@@ -117,10 +117,10 @@ class Follow:
     """A continuous query over several connections. Entering the `with` block opens the first connection.
 
     `rows` yields the rows, which end when the request's `to` has passed. `request` must be in json/simple/compact. Its
-    dates must be epoch seconds, so that the request has the same meaning when it is sent again. `reader` is the pipe of
-    Client.query. `notify` is called with a text for every break, for every new connection, and for each new reason why
-    no connection can be made. `advice` returns a hint about an error. Any error other than a broken connection is
-    raised.
+    dates must be epoch seconds, so that the request has the same meaning when it is sent again. `reader` has the same
+    meaning as in Client.query. `notify` is called with a text for every break, for every new connection, and for each
+    new reason why no connection can be made. `advice` returns a hint about an error. Any error other than a broken
+    connection is raised.
     """
 
     def __init__(

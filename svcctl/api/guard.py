@@ -38,7 +38,7 @@ class Guard(NamedTuple):
         )
 
     def check_limit(self, mode: str, limit: int | None) -> None:
-        """Check the limit of a query in a format whose rows cannot be counted.
+        """Check the limit of a query in a format without a count of rows.
 
         Raises UsageError if the query has no limit, or a limit of more than `max_rows`.
         """

@@ -144,7 +144,7 @@ def shortest(ids: Iterable[str]) -> int:
 
 
 def _alike(text: str, other: str) -> int:
-    """Return the number of characters at the beginning of two texts that are equal."""
+    """Return the length of the longest beginning that two texts share, in characters."""
     at = 0
     for at, (left, right) in enumerate(zip(text, other, strict=False)):
         if left != right:

@@ -15,9 +15,9 @@ from svcctl.errors import NotFound, Unavailable
 class Watched(NamedTuple):
     """A job at one moment, with its rate in events per second and its lag in seconds.
 
-    The rate is the average since the previous reading; None at the first reading. It counts eventsSent. If the service
-    sends eventsSent only for completed jobs, the rate counts eventGenerated. The lag is None for a job that is not
-    running. `short` is the shortened ID, which is different for each job.
+    The rate is the average since the previous reading; None at the first reading. The rate counts eventsSent. For a
+    service that states eventsSent only for completed jobs, the rate counts eventGenerated. The lag is None for a job
+    that is not running. `short` is the shortened ID, which is different for each job.
     """
 
     job: Job
@@ -42,7 +42,7 @@ def failing_first(jobs: Iterable[Watched]) -> list[Watched]:
 class Look(NamedTuple):
     """The watched jobs at the moment `at`, in epoch milliseconds.
 
-    `failure` is the reason why the service did not answer at that moment; None if it answered.
+    `failure` is the reason why the service did not answer at that moment; None if the service answered.
     """
 
     at: int

@@ -131,7 +131,7 @@ def restart(client: Client, job_id: str, note: Callable[[str], None]) -> Changed
             if job.status not in (
                 JobStatus.STOPPED,
                 JobStatus.COMPLETED,
-            ):  # the refusal has another reason than a job that stopped by itself
+            ):  # the job did not stop by itself meanwhile
                 raise
     if job.status == JobStatus.COMPLETED:
         return Changed(job, f"job {job_id} is COMPLETED")

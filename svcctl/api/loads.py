@@ -48,7 +48,7 @@ class SkipLimit:
 class LoadOptions:
     """The options of a load. They describe how to read the files.
 
-    An option that is not set is detected from the files.
+    If an option is not set, the service detects its value from the files.
     """
 
     time_field: str | None = None
@@ -71,13 +71,14 @@ class LoadOptions:
     events_in: str | None = None
     """The member of JSON objects that contains an array of events, such as `Records` or `result.items`."""
     fixed_columns: bool = False
-    """Whether the load fails if it would have to add a column to the table, or to widen a column."""
+    """Whether the load fails if the files need a new column of the table, or a more general type of a column."""
 
     @property
     def skip_limit(self) -> SkipLimit:
         """The limit of skipped lines in each file.
 
-        With `strict`, the limit is zero. Otherwise, it is `max_skipped`, or the default limit if `max_skipped` is None.
+        With `strict`, the limit is zero. Otherwise, the limit is `max_skipped`. If `max_skipped` is None, the default
+        limit applies.
         """
         return SkipLimit(0, 0.0) if self.strict else self.max_skipped or SkipLimit()
 
@@ -133,9 +134,9 @@ LOAD_OPTIONS = tuple(LoadOptions().to_json())
 class LoadFinding:
     """A fact that a load noticed in the files, such as a reason for skipped lines.
 
-    `count` is the number of times, and `place` is where the fact was noticed first. `what` is the kind of the fact, and
-    `sentence` describes the fact in words. `value` is the value at `place`. `fields` are the columns to which the fact
-    refers.
+    `count` is the number of times that the load noticed the fact, and `place` is the first place. `what` is the kind of
+    the fact, and `sentence` describes the fact in words. `value` is the value at `place`. `fields` are the columns to
+    which the fact refers.
     """
 
     what: str

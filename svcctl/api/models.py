@@ -1,4 +1,4 @@
-"""Jobs, domains and roles, as frozen dataclasses. Their fields have the names of the interface.
+"""Jobs, domains and roles, as frozen dataclasses. Their fields have the names of the HTTP interface.
 
 `from_json` reads a record that a service sent. Fields may be absent. Unknown fields and values are kept, because
 deployed services send more than the interface lists. The client and the local service share this module, which contains

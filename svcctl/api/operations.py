@@ -1,7 +1,7 @@
 """The rule that decides whether a request only reads. The rule uses the method, the URL and the body of the request.
 
-Read-only clients and the cache of names use this rule. A request that is not known to be reading counts as a change.
-The method alone cannot decide this, because jobs are stopped and started by GET requests.
+Read-only clients and the cache of names use this rule. Any other request counts as a change, even if this client does
+not know the request. The method alone cannot decide this, because jobs are stopped and started by GET requests.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ OWN_READS = (
 CHECKED_JOB = f"/service/jobs/{JOB}/verify"
 """The path of svcctl's own service that checks the rows at a job's destination.
 
-A GET request on this path only reads, unless its parameters ask the service to store the date of `from`.
+A GET request on this path only reads if its parameters do not ask the service to store the date of `from`.
 """
 OWN_POST_READS = ("/service/domain/check", "/service/temporary-table")
-"""The paths of svcctl's own service on which a POST request changes nothing after its end."""
+"""The paths of svcctl's own service on which a POST request leaves no change after the end of the request."""
 
 _ROUTING = re.compile("method|url|uri|path", re.IGNORECASE)
 """A pattern for the names of headers that may turn a request into another request.

@@ -92,9 +92,9 @@ class Status:
 
     `started` is in epoch milliseconds. `address` is the host and the port if the service also listens on TCP. `uses`
     names the shared folder, the shared state and the engine, if the service uses them. `problems` are the reasons why
-    the service cannot work at present. `foreground` says whether its log goes to stderr. `lost` describes a loss of
-    events until somebody confirms it. Each element of `expiring` is the name of a key that expires soon, and its expiry
-    in epoch milliseconds.
+    the service cannot work at present. `foreground` says whether the log of the service goes to stderr. `lost`
+    describes a loss of events until somebody confirms the loss. Each element of `expiring` is the name of a key that
+    expires soon, and its expiry in epoch milliseconds.
     """
 
     version: str
@@ -191,7 +191,8 @@ def trim(client: Client, name: str, before: int) -> tuple[int, TableExtent]:
 def copy(client: Client, name: str, to: str) -> int:
     """Move a table, and return the number of its events.
 
-    `to` is `folder` (shared folder) or `file` (the service's file).
+    If `to` is `folder`, the table is moved to the shared folder. If `to` is `file`, the table is moved to the service's
+    file.
     """
     body = json.dumps({"to": to}).encode()
     return int(record(client.call("POST", f"/service/tables/{segment(name)}/copy", body))["events"])
@@ -213,7 +214,7 @@ def available(client: Client, domain: str) -> Mapping[str, Collection[str]] | No
 class DomainCheck:
     """The result of checking a new domain: the first field that the service refuses, the reason and a hint.
 
-    The field is `key`; None if the domain can be created.
+    `key` is the name of this field; None if the domain can be created.
     """
 
     key: str | None
@@ -366,7 +367,7 @@ def verify(
 
 
 def _unverified(response: RawResponse) -> SvcctlError:
-    """Return the error for an answer that does not contain the lines of a check."""
+    """Return the error for an answer that does not contain the findings and results of a check."""
     start = bytearray()
     for block in response.body:
         start += block

@@ -1,4 +1,7 @@
-"""A query request with its fields and its body, and the outline of a query's text, which is found without a parser."""
+"""A query request with its fields and its body, and the outline of a query's text.
+
+The outline is read from the text without a parser.
+"""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
-"""Recognise errors in the bodies of answers, raise them as exceptions, and open the envelope of small answers.
+"""Recognise errors in the bodies of answers, and raise them as exceptions.
 
-Services of this family send errors in several shapes, with a failing HTTP status or with 200. Proxies in front of these
-services send web pages. All readers of bodies use this module, so that every reader interprets a shape in the same way.
+The module also removes the envelope of small answers, which is the object around the content. Services of this family
+send errors in several shapes, with a failing HTTP status or with 200. Proxies in front of these services send web
+pages. All readers of bodies use this module, so that every reader interprets a shape in the same way.
 
 A row of data can look like an error. So svcctl's own service declares in a header that its answers are exact. In an
 exact answer with HTTP 200, errors have a single form, which no row can have.
 
 The class of the exception depends on the HTTP status if the status is about credentials or about the path to the
-service. Otherwise, the class depends on the service's own code. If there is no such code, it depends on the HTTP
+service. Otherwise, the class depends on the service's own code. If there is no such code, the class depends on the HTTP
 status. A JSON answer with HTTP 500 is an InternalError, because the service read the request and failed. A web page
 with HTTP 500 is not from the service, so the exception is Unavailable. HTTP 507, and all HTTP statuses that are
 retried, also raise Unavailable, with any body.
@@ -84,8 +85,8 @@ _CLASSES: Mapping[int, type[ServiceError]] = {
 _ENVELOPE_FIELDS = frozenset(
     {"error", "e", "msg", "status", "timestamp", "cid", "object", "code", "context", "success", "message"}
 )
-# A single line of json/simple is an error only with all fields of one set: a row may have columns called msg and
-# status.
+# A single line of json/simple is an error only if it has all fields of one of these sets. A row may have columns called
+# msg and status.
 _MARKS = (
     {"msg", "status", "cid"},
     {"msg", "status", "object"},
@@ -114,7 +115,7 @@ class Refusal(NamedTuple):
     place: QueryPosition | None = None
     """The position of the error in the query, if the body has a `context` with a line and a column."""
     hint: str | None = None
-    """Advice, if the service's message has advice after the cause."""
+    """The advice in the service's message; None if the message contains no advice."""
     reason: str | None = None
     data: Mapping[str, Any] = _NO_DATA
     """`reason` is an identifier of the cause, and `data` contains the values in the message.
@@ -313,7 +314,7 @@ def page_line(body: bytes) -> str:
 def _problem(payload: Mapping[str, Any]) -> str:
     """Return the message of a problem document (RFC 9457), which gateways send.
 
-    It is the `detail`, or else the `title`.
+    The message is the `detail`, or else the `title`.
     """
     return _line(payload.get("detail")) or _line(payload.get("title"))
 
@@ -325,7 +326,7 @@ def _listed(error: list[Any], cid: str | None) -> Refusal:
 
 
 def _named(error: str, payload: Mapping[str, Any], cid: str | None) -> Refusal:
-    """Return the error of a body whose member `error` is a text.
+    """Return the error of a body in which the member `error` is a text.
 
     Examples are `{"error": "Bad parameters", "object": ["406 : …"]}`, and bodies with a `status`.
     """

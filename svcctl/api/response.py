@@ -22,12 +22,12 @@ T = TypeVar("T")
 
 
 class Readers(NamedTuple):
-    """The functions that read an answer in one format. `rows` is None in a format whose rows cannot be decoded."""
+    """The functions that read an answer in one format. `rows` is None if the rows of the format cannot be decoded."""
 
     raw: Callable[[Iterable[bytes], Delivered], Iterator[bytes]]
     rows: Callable[[Iterable[bytes], Delivered], Iterator[list[tuple[Any, ...]]]] | None = None
     first_rows: Callable[[bytes, int], bytes] | None = None
-    """A function that returns the first rows of a block of `raw`; None in a format whose blocks cannot be divided."""
+    """A function that returns the first rows of a block of `raw`; None if blocks of the format cannot be divided."""
 
 
 class Mode(NamedTuple):
@@ -222,7 +222,7 @@ class QueryResponse:
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Yield the decoded rows. A row is a tuple with one value per column.
 
-        Raises UsageError for a format whose rows cannot be decoded.
+        Raises UsageError if the rows of the format cannot be decoded.
         """
         if self._readers.rows is None:
             raise UsageError(f"the rows of {self.mode.name} cannot be read", hint="use csv or json/simple/compact")

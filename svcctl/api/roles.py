@@ -1,4 +1,4 @@
-"""Roles: check them by the nine rules of the interface, compare them, and read them from the service.
+"""Roles: check them by the nine rules of the HTTP interface, compare them, and read them from the service.
 
 The rules are checked before a request is sent. Only the service can check rule 7, which says that policies must exist
 and be available.
@@ -8,8 +8,8 @@ mistake for which a service refuses the role. A warning is a grant that is broad
 understand in two ways.
 
 The specification leaves three questions open, and svcctl answers them in this way. A new role without policies,
-applications and resourceIds grants everything. If a new role has only some of these three fields, it grants nothing for
-the missing fields. `*` may not be combined with other values. A default application is never required.
+applications and resourceIds grants everything. A new role with only some of these three fields grants nothing for the
+missing fields. `*` may not be combined with other values. A default application is never required.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ def require(client: Client, domain: str, name: str) -> Role | None:
 def reads_roles(client: Client, domain: str) -> bool:
     """Return whether the service can read roles.
 
-    If not, the error `not found` does not mean that a role does not exist. Raises NotFound if the domain does not
+    If the service cannot read roles, a role may exist despite a NotFound error. Raises NotFound if the domain does not
     exist, and CredentialsError if the domain belongs to somebody else.
     """
     try:

@@ -1,4 +1,4 @@
-"""Send calls: sign each attempt, retry failures, and report each request with its answer to an observer.
+"""Send requests: sign each attempt, retry failures, and report each attempt with its answer to an observer.
 
 This module decides when a request may be repeated, and which exception is raised in the end. `svcctl.api.wire` sends
 and receives the bytes, and `svcctl.api.refusals` recognises the errors in bodies.
@@ -49,7 +49,7 @@ CUT_TEXTS = "x-svc-cut-texts"
 LOST_TABLES = "x-svc-lost-tables"
 """The header in which svcctl's own service states how many of its tables have lost events."""
 CLOCK_SKEW_SECONDS = 60
-"""The maximum difference between the clocks of client and service, in seconds, that is not mentioned.
+"""The number of seconds by which the clocks of client and service may differ without a note.
 
 If the difference is larger, the error about a refused signature mentions the difference.
 """
@@ -158,9 +158,9 @@ class RepeatableRequest(NamedTuple):
     """A call of the service. Each attempt builds a new request from the call.
 
     `repeatable` says that the service may carry out the call twice without harm. `reseller` marks an operation for
-    resellers. `endless` marks a call whose answer may be silent for a long time. `whole` marks a call whose answer
-    begins only after the service has computed all of it. With `as_is`, the last answer is returned even if it states an
-    error. `Sender.error` converts such an answer to an error.
+    resellers. `endless` says that the answer may be silent for a long time. `whole` says that the answer begins only
+    after the service has computed all of it. With `as_is`, the last answer is returned even if it states an error.
+    `Sender.error` converts such an answer to an error.
     """
 
     method: str

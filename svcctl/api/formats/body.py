@@ -53,7 +53,8 @@ def pieces(response: Response) -> Iterator[bytes]:
 def is_json(body: bytes) -> bool:
     """Return whether a body is a complete JSON object or array.
 
-    A cut object or array is never valid JSON. A cut number can be valid, so numbers do not count.
+    An object or array that was cut off is never valid JSON. A number that was cut off can be valid, so the result is
+    False for numbers.
     """
     try:
         return isinstance(json.loads(body), (dict, list))
@@ -64,8 +65,8 @@ def is_json(body: bytes) -> bool:
 def whole(response: Response, most: int = MAX_WHOLE, *, marks_end: Callable[[bytes], bool] = is_json) -> bytes:
     """Read the whole body, and close the answer. Raises Unavailable if the body has more than `most` bytes.
 
-    After an UnprovenEnd, the body counts as complete in two cases: if `marks_end(body)` is true, or if the request
-    `accepts` the error.
+    After an UnprovenEnd, the body counts as complete if `marks_end(body)` is true. It also counts as complete if the
+    request `accepts` the error.
     """
     body = bytearray()
     cause = None

@@ -2,18 +2,18 @@
 
 Each row ends with a newline outside quotes. Every row is checked, in one pass over a block of the body. For the check,
 a block is reduced to its quotes, separators and newlines. The code calls these characters `marks`. In most blocks, all
-rows have the same marks. So one comparison is sufficient to check such a block: its marks must be a repetition of the
-marks of one row. If the marks of a row include quotes, no row of the block can be padding.
+rows have the same marks. One comparison is sufficient to check such a block, because its marks must be a repetition of
+the marks of one row. If the marks of a row include quotes, no row of the block can be padding.
 
-In other blocks, the marks inside quotes are removed, too. The code calls the remaining marks the `skeleton`. It must be
-a repetition of the marks of the header. Nearly all of this work is done by `replace`, which removes pairs of
-neighbouring quotes. Removing a pair does not change which characters are inside quotes, because the number of quotes
-before each character stays odd or even.
+In other blocks, the marks inside quotes are removed, too. The code calls the remaining marks the `skeleton`. The
+skeleton must be a repetition of the marks of the header. Nearly all of this work is done by `replace`, which removes
+pairs of neighbouring quotes. Removing a pair does not change which characters are inside quotes, because the number of
+quotes before each character stays odd or even.
 
 An empty row, or a row that contains only separators, is keep-alive padding and is dropped. A row in which every cell is
 null looks like padding and is dropped, too, because the format does not distinguish the two.
 
-If the header ends in CRLF, all rows end in CRLF; otherwise, in LF. If rows end in LF, a CR before the LF is part of the
+If the header ends in CRLF, all rows end in CRLF. Otherwise, all rows end in LF, and a CR before the LF is part of the
 last cell. Padding may end in LF or CRLF.
 
 The last row is an error if it has the shape `<name>.error,<integer>,…`, and the number of its cells differs from the
@@ -22,7 +22,7 @@ cell is not a number. This rule may take a row of data for an error, but never a
 of an error is held back until the next row arrives. All other rows are delivered at once.
 
 An answer of svcctl's own service is exact. In an exact answer, a row is an error only if it begins with `svc.api.error`
-without quotes, because that service puts texts in data in quotes.
+without quotes. In data, that service puts every text in quotes.
 """
 
 from __future__ import annotations

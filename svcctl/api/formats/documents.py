@@ -53,7 +53,7 @@ class DocumentReader(Protocol):
         ...
 
     def drained(self) -> bool:
-        """Return whether no bytes are left that arrived but were not read.
+        """Return whether all bytes that have arrived have been read.
 
         In this case, the next read may have to wait for the service.
         """
@@ -199,7 +199,7 @@ Such elements are the causes of an error, and an error has few causes.
 """
 _SPACE = re.compile(r"[ \t\n\r]*")
 _GAPS = ("", " ", "\n", "\r\n")
-"""The white space between values that is kept; any other white space there is keep-alive padding."""
+"""The white space between values that is kept. Any other white space between values is keep-alive padding."""
 _BRACKETS: Mapping[str, Kind] = {"{": "map", "[": "array"}
 # If a parser error is this close to the end of the text, in characters, the rest may not have arrived yet. The longest
 # word that Python reads, -Infinity, and a pair of \u escapes are shorter.
@@ -211,9 +211,9 @@ _MIN_ARRAY_CHARS = 1024
 class JsonReader:
     """A decoder of JSON text. It drops keep-alive padding.
 
-    White space around rows and members is padding, unless it is a single blank or a single line break. Padding that
-    contains a line break is replaced by one line break; other padding is removed. White space inside a row is
-    unchanged.
+    A single blank or a single line break around rows and members is kept. Any other white space there is padding.
+    Padding that contains a line break is replaced by one line break, and other padding is removed. White space inside a
+    row is unchanged.
     """
 
     def __init__(self, chunks: Iterator[bytes], delivered: Delivered) -> None:

@@ -7,7 +7,7 @@ of newlines between the end of one row and the beginning of the next row. A long
 reader first tries the last row up to its first key as the beginning.
 
 Only some lines are parsed: the first line, the last row of every block, and all rows of some blocks. These blocks
-contain padding, an error or lines with another spelling. `rows` parses all rows.
+contain padding, an error, or rows that begin or end differently. `rows` parses all rows.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ class LineFormat(NamedTuple):
 
     def _count_if_plain(self, rows: bytes) -> int:
         """Return the number of rows in a block if all its lines begin and end like a row. Otherwise, return 0."""
-        # Removing the newlines is four times as fast as counting them with `count`: Python searches with the C library,
-        # but counts byte by byte.
+        # Removing the newlines is four times as fast as counting them with `count`, because Python searches with the C
+        # library, but counts byte by byte.
         count = len(rows) - len(rows.replace(b"\n", b""))
         end = self.end + (b"\r\n" if rows.endswith(b"\r\n") else b"\n")
         if not (rows.startswith(self.begin) and rows.endswith(end)):
@@ -176,7 +176,7 @@ class LineFormat(NamedTuple):
     def _first_value(self, line: bytes, others: bytes, delivered: Delivered) -> Any:
         """Parse the first line of an answer. If the line states an error, raise the error.
 
-        Raises MalformedAnswer for any other line that is neither a row nor metadata.
+        Raises MalformedAnswer for any other JSON value that is neither a row nor metadata.
         """
         value = _parse(line)
         if value is _UNREADABLE and not delivered.exact and is_error_line(_parse(line + others)):

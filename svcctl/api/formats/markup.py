@@ -26,7 +26,7 @@ _SECTOR = 512
 
 
 def xml(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-    """Yield the xml document without the padding after it. White space inside the document stays.
+    """Yield the xml document without the padding after the document. White space inside the document stays.
 
     The rows are not counted.
     """

@@ -1,4 +1,7 @@
-"""The progress of reading an answer. The readers of all formats update it: rows, columns and the request's ID."""
+"""The progress of reading an answer: rows, columns and the request's ID.
+
+The readers of all formats update the progress.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
     from svcctl.api.refusals import Refusal
 
 BLOCK_BYTES = 64 * 1024
-"""The number of bytes per block, in formats whose readers collect bytes into blocks."""
+"""The number of bytes per block, in formats with readers that collect bytes into blocks."""
 
 MAX_ROW = 64_000_000
 """The maximum number of bytes of a row. Without this limit, a body without line ends would fill the memory."""
@@ -39,7 +42,7 @@ the allowed delay in seconds.
 class Delivered:
     """The progress of reading one answer, and the facts about the answer that its reader needs.
 
-    `rows` is the number of delivered rows; None in a format whose rows are not counted. `columns` is None until the
+    `rows` is the number of delivered rows; None in a format without a count of rows. `columns` is None until the
     columns are known. `cid` is the ID of the request. `late` is called when the service reports late events.
     `marks_end` says that the format shows where the body ends, so that the reader need not know how the connection
     ended. `exact` says that the service states errors only in a form that no row can have (see `svcctl.api.refusals`).

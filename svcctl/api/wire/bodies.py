@@ -1,8 +1,9 @@
-"""The three framings of an answer's body. The end of the body is shown by chunks, a length or the connection's end.
+"""The three framings of an answer's body. A framing is the way in which HTTP shows where a body ends.
 
-The bytes of the connection are in a buffer, which the code calls the box. A framing takes the body out of the box. The
-box may contain hundreds of chunks, and their contents are joined in one step. Before each chunk, there is a line with
-its size. Most servers send chunks of one size, so this line is first compared with the previous line.
+The end is shown by the last chunk, by a length, or by the end of the connection. The bytes of the connection are in a
+buffer, which the code calls the box. A framing takes the body out of the box. The box may contain hundreds of chunks,
+and their contents are joined in one step. Before each chunk, there is a line with its size. Most servers send chunks of
+one size, so this line is first compared with the previous line.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Framing(Protocol):
     ended: bool
 
     def take(self, box: bytearray, start: int, end: int) -> tuple[bytes, int]:
-        """Return the bytes of the body between `start` and `end` in the box, and the index for the next call."""
+        """Return the bytes of the body from `start` to `end` in the buffer `box`, and the index for the next call."""
         ...
 
     def closed(self) -> None:
@@ -37,7 +38,7 @@ class Framing(Protocol):
 
 
 class Length:
-    """A body whose length in bytes is known."""
+    """A body with a known length in bytes."""
 
     def __init__(self, size: int) -> None:
         self._left = size

@@ -166,7 +166,7 @@ class Connection:
         return size > 0
 
     def _receive(self, seconds: float | None) -> int:
-        """Wait for bytes, write all bytes that have arrived into the box, and return their number.
+        """Wait for bytes, write all bytes that have arrived into the buffer, and return their number.
 
         The first byte is written after LEFTOVER_BYTES bytes. The number is 0 at the end of the connection. If an error
         follows some bytes, the next call raises the error.

@@ -68,7 +68,7 @@ class LayeredTLS:
         """Repeat a step of the inner connection until the step has a result.
 
         Between attempts, bytes are sent to the carrier and received from the carrier. If the carrier is non-blocking,
-        it may raise SSLWantReadError. In this case, the caller must repeat the step later.
+        the method may raise SSLWantReadError. In this case, the caller must repeat the step later.
         """
         while True:
             try:

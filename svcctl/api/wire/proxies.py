@@ -17,10 +17,7 @@ from svcctl.errors import UsageError
 HTTPS_PROXY = ("https_proxy", "HTTPS_PROXY")
 ALL_PROXY = ("all_proxy", "ALL_PROXY")
 NO_PROXY = ("no_proxy", "NO_PROXY")
-"""The variable with the hosts that are reached directly.
-
-As for the variables above, the lower-case name comes first.
-"""
+"""The variable with the hosts that are reached directly. The lower-case name takes precedence."""
 DEFAULT_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 """The default port of a proxy, by the scheme of its URL."""
 MAX_SOCKS_BYTES = 255
@@ -70,7 +67,10 @@ def proxy_for(host: str, port: int, environment: Mapping[str, str]) -> Proxy | N
 
 
 def _first(names: tuple[str, ...], environment: Mapping[str, str]) -> tuple[str, str]:
-    """Return the name and the value of the first variable that is not empty; the last variable if all are empty."""
+    """Return the name and the value of the first variable that is not empty.
+
+    If all variables are empty, the result is the name of the last variable and an empty value.
+    """
     values = ((name, environment.get(name, "").strip()) for name in names)
     return next(((name, value) for name, value in values if value), (names[-1], ""))
 
@@ -144,7 +144,7 @@ def _is_port(text: str) -> bool:
 def _is_exception(host: str, port: int, variable: str, entries: str) -> bool:
     """Return whether an entry of NO_PROXY covers a host.
 
-    Raises UsageError if no entry covers the host, and if one of the entries cannot be read.
+    Raises UsageError if no entry covers the host and one of the entries cannot be read.
     """
     host = host.lower().rstrip(".")
     unreadable = None
@@ -184,7 +184,7 @@ def _covers(entry: str, host: str, port: int) -> bool:
 
 
 def _split(entry: str) -> tuple[str, int | None]:
-    """Split an entry of NO_PROXY into its pattern and its port; None if the entry has no port.
+    """Split an entry of NO_PROXY into its pattern and its port. The port is None if the entry has no port.
 
     Raises ValueError for an invalid port.
     """

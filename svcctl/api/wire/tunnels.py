@@ -67,7 +67,7 @@ def open_tunnel(
     """Connect to a host through a proxy. `connected` is a socket that is connected to the proxy.
 
     If the connection fails, the socket is closed. `timeout` is the limit for each step, in seconds. Raises ProxyFailure
-    if the proxy answers that it cannot make the connection.
+    if the proxy does not make the connection.
     """
     try:
         connected.settimeout(timeout)
@@ -86,7 +86,10 @@ def open_tunnel(
 
 @contextmanager
 def blaming(proxy: Proxy) -> Iterator[None]:
-    """Convert errors to ProxyFailure, if they occur while the proxy is reached or while it makes the connection."""
+    """Convert errors to ProxyFailure.
+
+    The errors may occur while the proxy is reached, or while the proxy makes the connection.
+    """
     try:
         yield
     except (TimeoutError, TimeoutException) as error:

@@ -44,7 +44,10 @@ def compressions(header: str) -> list[str]:
 
 
 class DamagedCompression(Exception):
-    """Compressed data that cannot be decompressed completely. The message is a predicate, such as `is damaged`."""
+    """Compressed data that cannot be decompressed completely.
+
+    The message is the end of a sentence, such as `is damaged`.
+    """
 
     @classmethod
     def cut(cls) -> DamagedCompression:

@@ -119,7 +119,7 @@ def _status(path: Path) -> os.stat_result | None:
 def _is_link(path: Path) -> bool:
     """Return whether a path is a link.
 
-    The result is False for a path that cannot be examined, because opening it will fail.
+    The result is False for a path that cannot be examined, because opening such a path will fail.
     """
     try:
         return path.is_symlink()
@@ -272,9 +272,10 @@ class PartFile:
         self.close()
 
     def close(self) -> None:
-        """Close the file. The part is removed, except after `publish`, or if it grows and is not empty.
+        """Close the file, and remove the part.
 
-        A second call does nothing.
+        The part stays after `publish`. A part with the path `growing` also stays if it is not empty. A second call does
+        nothing.
         """
         if self.stream.closed:
             return

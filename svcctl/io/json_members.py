@@ -28,7 +28,7 @@ def optional_text(fields: Mapping[str, Any], name: str) -> str | None:
 
 
 def texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return a member that is a list of strings; an empty tuple if it is missing."""
+    """Return a member that is a list of strings. If the member is missing, return an empty tuple."""
     value = fields.get(name, [])
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ServiceError(f"{name} is not a list of strings")
@@ -36,7 +36,7 @@ def texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def members(fields: Mapping[str, Any], name: str) -> Mapping[str, str]:
-    """Return a member that is an object of strings; an empty object if it is missing."""
+    """Return a member that is an object of strings. If the member is missing, return an empty object."""
     value = fields.get(name, {})
     if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
         raise ServiceError(f"{name} is not an object of strings")
@@ -52,6 +52,6 @@ def optional_flag(fields: Mapping[str, Any], name: str) -> bool | None:
 
 
 def flag(fields: Mapping[str, Any], name: str, default: bool) -> bool:
-    """Return a member that is true or false; the default if it is missing."""
+    """Return a member that is true or false. If the member is missing, return the default."""
     value = optional_flag(fields, name)
     return default if value is None else value

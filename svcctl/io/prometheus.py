@@ -15,7 +15,7 @@ from svcctl.io import files, home
 
 
 def gauge(name: str, meaning: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> Iterator[str]:
-    """Yield the lines of a metric. Each element of `samples` is the labels of a value and the value."""
+    """Yield the lines of a metric. Each element of `samples` contains the labels of a value, and the value."""
     yield f"# HELP {name} {meaning}"
     yield f"# TYPE {name} gauge"
     for labels, value in samples:
@@ -30,7 +30,7 @@ def _escaped(text: str) -> str:
 def check_writable(path: Path) -> None:
     """Raise UsageError if the metrics file cannot be written.
 
-    A command calls this function before it begins its work.
+    A command calls this function before the command begins its work.
     """
     with suppress(OSError):
         if files.is_direct(path) or os.access(path.parent, os.W_OK):

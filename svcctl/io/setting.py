@@ -33,7 +33,8 @@ class Setting:
     def value_of(self, text: str, source: str | None = None) -> Any:
         """Return the value of the setting for a text.
 
-        Raises UsageError if the text cannot be parsed. If the `source` of the text is given, the message contains it.
+        Raises UsageError if the text cannot be parsed. If the `source` of the text is given, the message contains the
+        source.
         """
         try:
             return self._chosen(text) if self.choices else self.parse(text)

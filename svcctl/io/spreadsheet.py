@@ -115,7 +115,7 @@ class Spreadsheet:
             self._row += 1
 
     def end(self) -> Iterator[bytes]:
-        """Finish the workbook and return its bytes. Raises IncompleteResult if it cannot be written."""
+        """Finish the workbook and return its bytes. Raises IncompleteResult if the workbook cannot be written."""
         from xlsxwriter.exceptions import XlsxWriterException
 
         try:
@@ -128,7 +128,7 @@ class Spreadsheet:
 
     def close(self) -> None:
         """Remove the temporary files."""
-        # A workbook that `end` has not finished is not packed into an archive: that would be wasted work.
+        # A workbook that `end` has not finished is not packed into an archive, because that would be wasted work.
         for sheet in self._book.worksheets():
             with suppress(OSError):  # an earlier error has already reported the full disk
                 sheet.row_data_fh.close()
@@ -200,7 +200,10 @@ class Spreadsheet:
 
 
 def _worksheet_class() -> Any:
-    """Return the class of worksheets. It is defined in a function because its base class is imported late."""
+    """Return the class of worksheets.
+
+    The class is defined in a function, because its base class is imported only when a spreadsheet is written.
+    """
     from xlsxwriter.worksheet import Worksheet
 
     class PlainWorksheet(Worksheet):  # type: ignore[misc]  # the package has no types

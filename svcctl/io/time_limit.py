@@ -56,8 +56,8 @@ def time_limit(seconds: float | None, late: Callable[[float], Exception | None] 
 def without_signals() -> None:
     """Block SIGINT and SIGTERM in this thread, and in the threads that it starts later.
 
-    Call this first in a new thread. The system may deliver a signal to any thread, but Python handles signals in the
-    main thread. A signal to another thread does not wake the main thread. So a main thread that waits for another
-    thread would notice Ctrl-C only after that thread's work is done.
+    Call this function at the beginning of a new thread. The system may deliver a signal to any thread, but Python
+    handles signals in the main thread. A signal to another thread does not wake the main thread. So a main thread that
+    waits for another thread would notice Ctrl-C only after the work of that thread is done.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})

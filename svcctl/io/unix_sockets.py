@@ -34,9 +34,9 @@ def _address(path: Path) -> Iterator[str]:
 
 
 def connect(path: Path, timeout: float | None) -> socket.socket:
-    """Connect to the socket at a path. The timeout is in seconds.
+    """Connect to the socket at a path.
 
-    It also applies to later operations of the connection.
+    The timeout is in seconds. The timeout also applies to later operations of the connection.
     """
     connection = socket.socket(socket.AF_UNIX)
     try:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     import yaml
 
 MAX_REPEATED_VALUES = 100_000
-"""The maximum number of values that aliases may repeat.
+"""The maximum number of values that the aliases of a YAML text may repeat.
 
-A few lines of nested aliases could repeat billions of values.
+Without this limit, a few lines of nested aliases could repeat billions of values.
 """
 _Node = Any
-"""A node of PyYAML. Its `id` says whether it is a scalar, a sequence or a mapping."""
+"""A node of PyYAML. Its `id` says whether the node is a scalar, a sequence or a mapping."""
 _NULL, _MERGE, *_STRUCTURE = (f"tag:yaml.org,2002:{name}" for name in ("null", "merge", "str", "map", "seq"))
 _OTHERS_TYPE = r"[yYnN]|0o[0-7]+|[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+"
 """Texts that PyYAML does not quote, but that other programs would not read as text, such as y, 0o17 and 1e3."""
@@ -172,7 +172,7 @@ def _loader() -> Any:
                 raise YamlError(event.start_mark.line + 1, _TAGGED, _QUOTED)
             node: _Node = super().compose_node(parent, index)
             if explicit is not None and isinstance(event, yaml.ScalarEvent) and node is not None:
-                node.style = node.style or "'"  # `!!str 1` is a text, as "1" is
+                node.style = node.style or "'"  # `!!str 1` is a text, like "1"
             return node
 
     Loader.add_implicit_resolver(_NULL, re.compile(r"(?:~|null|)\Z"), ["~", "n", ""])

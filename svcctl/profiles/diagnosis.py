@@ -48,7 +48,7 @@ from svcctl.words import counted
 MAX_STEP_SECONDS = 10.0
 """The maximum number of seconds for which a step of the diagnosis waits for the network."""
 RENEW_DAYS = 21
-"""The number of days before the expiry of a certificate in which `profile check` advises renewing it."""
+"""If a certificate expires within this number of days, `profile check` advises renewing it."""
 
 OK, WARNING, NO, FAILED, SKIPPED = "ok", "warning", "no", "failed", "-"
 """The outcomes of a step of the diagnosis. `no` means that a permission is missing, which may be intended."""
@@ -350,7 +350,7 @@ def _clock(subject: TestedProfile) -> StepFinding:
 def _credentials(subject: TestedProfile) -> StepFinding:
     """Check the credentials.
 
-    They count as accepted if at least one operation was not refused because of the credentials.
+    The credentials count as accepted if at least one operation was not refused because of them.
     """
     errors = list(subject.answers.values())
     if any(not isinstance(error, CredentialsError | NotFound | Unavailable) or _is_ours(error) for error in errors):
@@ -418,7 +418,10 @@ STEPS: Mapping[str, Callable[[TestedProfile], StepFinding]] = {
 }
 """The steps of the diagnosis, in order."""
 WITH_A_SOCKET = {"socket": True, "name": False, "connection": False, "TLS": False, "TLS close": False}
-"""The steps that only some profiles have. True means profiles with a socket; False means profiles without a socket."""
+"""The steps that only some profiles have.
+
+True means profiles with a socket, and False means profiles without a socket.
+"""
 
 CREDENTIAL_HINTS = {
     "signature": "set the key and secret again: 'svcctl profile set {} api_key=… api_secret=-'; "

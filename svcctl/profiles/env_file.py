@@ -66,8 +66,8 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 def _value(before: str, text_after: str) -> str:
     """Return the value for the text after `=`.
 
-    Raises ValueError, with the reason, for a text that a shell would read in another way. `before` is the blanks before
-    the `=`.
+    Raises ValueError, with the reason, for a text that a shell would read in another way. `before` contains the blanks
+    before the `=`.
     """
     home = _HOME.match(text_after)
     value, position = (os.path.expanduser(home[0]), home.end()) if home else ("", 0)  # noqa: PTH111

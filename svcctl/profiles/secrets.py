@@ -186,7 +186,7 @@ _FIRST_LINE = "if the secret is its first line, end the command with: | head -n 
 class MadeOnUse:
     """A credential of the local service.
 
-    It is created when it is first used, so that a refused command creates no file.
+    The credential is created when it is first used, so that a refused command creates no file.
     """
 
     make: Callable[[], str]

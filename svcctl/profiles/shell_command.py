@@ -45,7 +45,7 @@ class Ended(NamedTuple):
     """The exit code and the output of a command that has ended."""
 
     code: int
-    """The exit code. If a signal ended the command, it is the negative number of the signal."""
+    """The exit code. If a signal ended the command, the code is the negative number of the signal."""
     output: bytes
 
 
@@ -56,7 +56,7 @@ def run(command: str, *, seconds: float, max_bytes: int) -> Ended:
     input is empty. After the end of the command, a child process may continue to run and keep the pipe open.
     """
     with _terminal() as terminal:
-        modes = None if terminal is None else termios.tcgetattr(terminal)  # the command can change them
+        modes = None if terminal is None else termios.tcgetattr(terminal)  # the command can change the modes
         process = subprocess.Popen(
             command,
             shell=True,

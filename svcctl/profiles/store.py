@@ -127,7 +127,8 @@ class ProfileStore(NamedTuple):
         """Return the content of the file.
 
         The content is empty if the file does not exist and the user has not named it. Raises ProfileError if the file
-        cannot be read or parsed, if other users can read it, or if the user has named a file that does not exist.
+        cannot be read or parsed, or if other users can read it. Also raises ProfileError if the user has named a file
+        that does not exist.
         """
         try:
             mode = self.path.stat().st_mode
@@ -240,7 +241,7 @@ class ProfileStore(NamedTuple):
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Turn an OSError in the block into a ProfileError."""
+        """Convert an OSError in the block to a ProfileError."""
         try:
             yield
         except OSError as error:

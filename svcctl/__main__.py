@@ -20,8 +20,8 @@ The messages are those of the command line, which later installs its own signal 
 LOADED_OBJECTS = 50_000
 """The number of new objects after which Python searches for garbage.
 
-While modules are loaded, there is no garbage. By default, Python would search after every 700 new objects, which would
-take an eighth of the start time of the service.
+Loaded modules do not become garbage. By default, Python would search after every 700 new objects, which would take an
+eighth of the start time of the service.
 """
 
 
@@ -35,7 +35,7 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"], ["version"]):
         try:
             os.write(1, f"svcctl {__version__}\n".encode())
-        except OSError:  # the command line reports it
+        except OSError:  # the command line reports the error
             pass
         else:
             os._exit(0)

@@ -2,7 +2,7 @@
 
     SvcctlError
     ├── UsageError              what the caller typed or configured cannot be used
-    │   ├── RangeEndsFirst      a range whose end is before its start
+    │   ├── RangeEndsFirst      a range that ends before it starts
     │   ├── ProfileError        the profiles file or a profile in it cannot be used
     │   └── MissingExtra        a part of svcctl that is not installed
     ├── ServiceError            the service answered with a refusal
@@ -13,15 +13,15 @@
     ├── Unavailable             no usable answer: network, timeout, 408, 429, 5xx, a proxy's page
     │   └── MalformedAnswer     an answer that lacks what the interface promises
     ├── IncompleteResult        an answer that began but is not complete
-    │   ├── UnprovenEnd         an answer that may have been cut where its connection ended
+    │   ├── UnprovenEnd         an answer that may have been cut off when its connection ended
     │   └── TooManyRows         an answer with more rows than the client accepts
     ├── EmptyResult             no rows or tables, although they are needed
     │   └── NoRows              no rows, although --fail-on-empty requires some
     ├── Differs                 a comparison found a difference
     └── Locked                  another run holds the lock
 
-Three exceptions are not errors, so they are outside of the tree: Declined, ReaderClosed, and PagerLeft, which is a
-subclass of ReaderClosed.
+Some exceptions are not errors, so they are outside of the tree: Declined, ReaderClosed with its subclass PagerLeft, and
+Terminated with its subclass Interrupted.
 
 The table EXIT_CODES, at the end of this module, has the exit code of each class. Nothing in this module prints a text
 or ends the process, so that programs can use the client as a library.
@@ -138,7 +138,7 @@ class UsageError(SvcctlError):
 
 
 class RangeEndsFirst(UsageError):
-    """A range whose end is before its start."""
+    """A range that ends before it starts."""
 
 
 class ProfileError(UsageError):
@@ -146,7 +146,7 @@ class ProfileError(UsageError):
 
 
 class MissingExtra(UsageError):
-    """A feature whose packages are not installed. The hint is the command that installs them."""
+    """A feature that needs packages which are not installed. The hint is the command that installs these packages."""
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(
@@ -220,7 +220,7 @@ class NotFound(ServiceError):
 class Conflict(ServiceError):
     """An operation that the state of its object does not allow.
 
-    This is domain error 117, job status 101 or 108, or HTTP 409.
+    The reason is domain error 117, job status 101 or 108, or HTTP 409.
     """
 
     reason = "conflict"
@@ -229,8 +229,8 @@ class Conflict(ServiceError):
 class Unavailable(SvcctlError):
     """No usable answer after all retries.
 
-    `status` is the HTTP status, if a status is the reason. `retry_after` is the number of seconds to wait, if the
-    service asks for it.
+    If an HTTP status is the reason, `status` is this HTTP status. If the service asks for a delay, `retry_after` is the
+    delay in seconds.
     """
 
     reason = "unavailable"
@@ -341,7 +341,7 @@ class Declined(Exception):
 
 
 class ReaderClosed(Exception):
-    """An exception that is raised if the process that reads stdout has closed it, as `head` does.
+    """An exception that is raised if the process that reads stdout has closed its end, as `head` does.
 
     No process reads the output any more.
     """

@@ -84,8 +84,8 @@ def connect(
     `timeout` is in seconds, or a text such as `30s`. `config` is the path of a profiles file. `read_only` and
     `max_rows` can tighten the limits of the environment and the profile, but cannot loosen them.
 
-    With the profile `local`, the local service is started if it is not running. Otherwise, nothing is sent before the
-    first request.
+    With the profile `local`, the local service is started if it is not running. Apart from this, nothing is sent before
+    the first request.
 
     Raises UsageError for arguments that exclude each other, and ProfileError for a profile that cannot be used.
     """
@@ -322,8 +322,8 @@ class QueryAnswer(Iterator["tuple[Any, ...]"]):
     """The answer to a query. It can be read once: as tuples, as Arrow batches, or as an Arrow table.
 
     A tuple has one value per column. Timestamps are aware datetimes in UTC. Other values are int, float, bool or str,
-    and null is None. If an answer is incomplete, reading raises IncompleteResult at its end. An answer frees its
-    connection when it is closed or garbage collected.
+    and null is None. If an answer is incomplete, reading raises IncompleteResult at the end of the answer. An answer
+    frees its connection when it is closed or garbage collected.
     """
 
     def __init__(self, client: Client, request: QueryRequest) -> None:
@@ -393,8 +393,8 @@ class QueryAnswer(Iterator["tuple[Any, ...]"]):
         >>> reader.schema.names, sum(batch.num_rows for batch in reader) > 0
         (['user'], True)
 
-        The types are the same as in `arrow`. If the answer is incomplete, the reader raises IncompleteResult at its
-        end. Raises MissingExtra if pyarrow is not installed.
+        The types are the same as in `arrow`. If the answer is incomplete, the reader raises IncompleteResult at the end
+        of the answer. Raises MissingExtra if pyarrow is not installed.
         """
         self._begin_arrow()
         import pyarrow as pa

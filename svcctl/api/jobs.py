@@ -106,9 +106,9 @@ def _check_hope(job: Job, states: Collection[str]) -> None:
 
 
 class Changed(NamedTuple):
-    """A job after an operation. If the operation did not change the job, `left` is the reason.
+    """A job after an operation, and the reason why the operation did not change the job.
 
-    Otherwise, `left` is None.
+    The reason is `left`; None if the operation changed the job.
     """
 
     job: Job

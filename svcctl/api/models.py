@@ -62,7 +62,7 @@ class Job:
     """A job that runs a query, with the fields that the service sent.
 
     `status` is usually a JobStatus, but deployed services have other states, too. The elements of `error` are usually
-    texts, but some services send objects. `last_datetime` is in epoch milliseconds. It is 0 if the job has never run.
+    texts, but some services send objects. `last_datetime` is in epoch milliseconds; 0 if the job has never run.
     """
 
     id: str
@@ -279,5 +279,5 @@ FAILING = "FAILING"
 
 
 def status_text(job: Job) -> str:
-    """Return a job's status for lists and messages. It is FAILING for a running job with an error."""
+    """Return a job's status for lists and messages. A running job with an error has the status FAILING."""
     return FAILING if job.status == JobStatus.RUNNING and job.error else job.status

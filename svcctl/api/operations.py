@@ -78,8 +78,8 @@ class Operations(NamedTuple):
     def is_repeatable(self, method: str, url: str, body: bytes, headers: Iterable[str] = ()) -> bool:
         """Return whether the service may carry out a request twice without harm.
 
-        This is true of requests that only read, and of all methods that HTTP calls idempotent. It is false for the
-        paths that stop, start and remove jobs, because a GET request changes a job there.
+        The result is True for requests that only read, and for all methods that HTTP calls idempotent. The result is
+        False for the paths that stop, start and remove jobs, because a GET request changes a job there.
         """
         if self.change(method, url, body, headers) is None:
             return True

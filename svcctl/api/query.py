@@ -232,8 +232,8 @@ def keys(text: str) -> tuple[str, ...]:
 def visible(text: str) -> tuple[str, ...]:
     """Return the names of the columns that the last clause of a query can use, from the query's text.
 
-    These columns are the results of the earlier clauses, back to the last group. If the last clause is a select,
-    columns from before that group are included, because aggregates in the select can use them.
+    They are the columns of the earlier clauses, back to the last group. If the last clause is a select, columns from
+    before that group are included, because aggregates in the select can use them.
     """
     clauses = list(_split(text))
     names, groups = list[str](), 0

@@ -55,7 +55,7 @@ class DocumentReader(Protocol):
     def drained(self) -> bool:
         """Return whether all bytes that have arrived have been read.
 
-        In this case, the next read may have to wait for the service.
+        If so, the next read may have to wait for the service.
         """
         ...
 
@@ -129,7 +129,7 @@ def _compact(
 ) -> Generator[Batch, None, tuple[bool, dict[str, Any]]]:
     """Read an object with its columns in `m` or `metadata` and its rows in `d`, and yield the rows.
 
-    An error may follow the rows, inside or outside the object. Returns two values: whether the object has a member `d`,
+    An error may follow the rows, inside or outside the object. Returns two values: whether the object has an array `d`,
     even an empty one, and the other members of the object.
     """
     other: dict[str, Any] = {}

@@ -76,7 +76,7 @@ class Delivered:
     def check_width(self, columns: int, size: int = 0) -> None:
         """Raise IncompleteResult for more than MAX_COLUMNS columns. `size` is the number of bytes of their names.
 
-        Also raises IncompleteResult if `size` is more than MAX_HEADING.
+        If `size` is more than MAX_HEADING, IncompleteResult is raised, too.
         """
         if columns > MAX_COLUMNS:
             raise self.incomplete(f"it has more than {MAX_COLUMNS} columns")

@@ -82,7 +82,7 @@ class Request:
     accepts: Callable[[UnprovenEnd], bool] = accepts_nothing
     """A function that returns whether an answer counts as complete.
 
-    It is called if the answer may have been cut off at the end of its connection.
+    The function is called if the answer may have been cut off at the end of its connection.
     """
 
 

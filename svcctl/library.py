@@ -120,7 +120,7 @@ def connect(
 def _check_arguments(arguments: Mapping[str, Any]) -> None:
     """Raise UsageError for arguments that exclude each other, are empty, or are not text.
 
-    Also raises UsageError if one of `api_key` and `api_secret` is missing.
+    If only one of `api_key` and `api_secret` is given, UsageError is raised, too.
     """
     _check_texts(**arguments)
     for name, value in arguments.items():

@@ -46,7 +46,7 @@ _MOST_LINKS = 40
 class Unbuffered(Protocol):
     """A stream with a method `write` that may accept only some of the bytes.
 
-    It returns the number of accepted bytes.
+    The method returns the number of accepted bytes.
     """
 
     def write(self, data: memoryview, /) -> int | None: ...

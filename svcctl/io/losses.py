@@ -1,4 +1,4 @@
-"""Values that an output format cannot represent. They are replaced and counted, and a note reports the counts.
+"""Values that an output format cannot represent. Such values are replaced and counted, and a note reports the counts.
 
 Python represents a byte that is not UTF-8 as a lone surrogate from U+DC80 to U+DCFF. Any other lone surrogate is half
 of a surrogate pair, which a service wrote as an escape in JSON. Neither kind is a character, so U+FFFD replaces both

@@ -1,4 +1,4 @@
-"""Parquet files with typed columns, for exports and for the output of queries. They are written while rows arrive.
+"""Parquet files with typed columns, for exports and for the output of queries. The files are written while rows arrive.
 
 Parquet stores rows in blocks, which are called row groups. The row groups do not depend on the pieces in which the rows
 arrive, so the same rows give the same file. A writer holds one row group in memory: about `BYTES_PER_GROUP` bytes, or

@@ -1,6 +1,6 @@
 """Metrics in the text format of Prometheus.
 
-They are written to a file for the textfile collector of a node exporter.
+The metrics are written to a file for the textfile collector of a node exporter.
 """
 
 from __future__ import annotations

@@ -117,10 +117,10 @@ class SecretFile:
         return stat.S_ISREG(status.st_mode) and bool(status.st_mode & (stat.S_IRGRP | stat.S_IROTH))
 
     def _bytes(self) -> bytes:
-        """Read all bytes of the file or pipe. The file is opened without blocking.
+        """Read all bytes of the file or pipe.
 
-        Otherwise, opening a pipe without a writer would wait for ever. If the path is a link, the permissions of the
-        linked file are checked.
+        The file is opened without blocking, because a blocking open of a pipe without a writer would wait for ever. If
+        the path is a link, the permissions of the linked file are checked.
         """
         file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         try:

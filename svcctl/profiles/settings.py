@@ -20,7 +20,7 @@ LOCAL = "local"
 LOCAL_URL = "http://localhost"
 """The base URL of the local profile.
 
-Its requests are sent to a Unix socket, so the name of the host is not looked up.
+Requests to this URL are sent to a Unix socket, so the name of the host is not looked up.
 """
 
 BUILT_IN = (LOCAL, "local-reseller")

@@ -1,1 +1,1 @@
-"""Dates of the query interface, dates and lengths as people type them, time zones, and ranges of queries."""
+"""Dates of the query interface, typed dates and lengths of time, time zones, and the date ranges of queries."""

@@ -1,6 +1,6 @@
-"""Hints for dates that are written as for other tools. The table `CORRECTIONS` has a row for each way to write a date.
+"""Hints for dates in the notation of other tools. The table `CORRECTIONS` has a row for each notation.
 
-A text such as `monday` or `1y` means a date that depends on the current day in UTC. The hint contains that date.
+A text such as `monday` or `1y` is relative to the current day in UTC. The hint for such a text has the absolute date.
 """
 
 from __future__ import annotations
@@ -14,9 +14,13 @@ from svcctl.dates.lengths import UNITS
 from svcctl.dates.times import MAX_DATE_CHARS, TIME, two_digits
 
 Spelled = str | tuple[str, ...] | None
-"""The date or dates that the user should write instead of a text; None if there is no correction."""
+"""The date or dates to suggest instead of an invalid text. None if there is no suggestion."""
 Correction = tuple[re.Pattern[str], str | Callable[[re.Match[str], date], Spelled], str]
-"""A correction: a pattern that matches a text, the dates to write instead, and the hint, with a `{}` for each date."""
+"""A row of the table of corrections: a pattern for a text, the dates to suggest, and the text of the hint.
+
+The dates are given as a template, or as a function that computes the dates from the match. The hint has a `{}` for each
+date.
+"""
 
 _OFFSETS = {
     **dict.fromkeys(("z", "ut", "utc", "gmt"), "Z"),
@@ -31,13 +35,13 @@ _OFFSETS = {
     "cet": "+01:00",
     "cest": "+02:00",
 }
-"""Offsets of the time zones that RFC 2822 names, and of the time zones of Central Europe."""
+"""UTC offsets by zone name: the zone names of RFC 2822, and the zone names of Central Europe."""
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY = r"(mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = rf"(?:{'|'.join(_MONTHS)})[a-z]*"
 _COUNT = r"(\d{1,12})\s*(s|m|h|d|w)(?:(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay|(?:ee)?k)s?)?"
-"""A pattern for a length in one unit, such as 5 minutes."""
+"""A pattern for a length of time in one unit, such as 5 minutes."""
 _LENGTH_WORDS = rf"{_COUNT}(?:(?:,| and)?\s*{_COUNT})*"
 _LATEST = "last|past|previous"
 _PARTS = (
@@ -48,7 +52,10 @@ _PARTS = (
     ("time", rf"({TIME})"),
     ("offset", rf"([-+]\d{{2}}:?\d{{2}}|{'|'.join(_OFFSETS)})"),
 )
-"""Patterns for the parts of a date with a named month. The parts may be in any order. A second number is the year."""
+"""Patterns for the parts of a date with the name of the month, such as 31 Jan 2024.
+
+The parts may be in any order. A number with two digits is the year if an earlier number is the day.
+"""
 
 
 def _ordered(year: str, month: str, day: str, time: str) -> str:
@@ -56,14 +63,15 @@ def _ordered(year: str, month: str, day: str, time: str) -> str:
 
 
 def _length(text: str) -> str:
-    """Convert a length in words to svcctl's notation: `2 days 3 hours` becomes 2d3h."""
+    """Convert a length of time in words to svcctl's notation: `2 days 3 hours` becomes 2d3h."""
     return "".join(f"{count}{unit}" for count, unit in re.findall(_COUNT, text.casefold()))
 
 
 def _months_before(today: date, months: int) -> str:
-    """Return the day that is a number of months before today, or the last day of that month if the month is too short.
+    """Return the same day of an earlier month, such as 2024-01-31. `months` is the number of months before today.
 
-    The result is empty for a day before 1970.
+    If the earlier month has fewer days, the result is the last day of that month. If the year is before 1970, the
+    result is an empty text.
     """
     year, month = divmod(today.year * 12 + today.month - 1 - months, 12)
     day = min(today.day, monthrange(max(year, 1), month + 1)[1])
@@ -87,7 +95,7 @@ def _last_week(match: re.Match[str], today: date) -> Spelled:
 
 
 def _weekday(match: re.Match[str], today: date) -> Spelled:
-    """Return the latest day that is the named weekday. It may be today, but `last monday` is never today."""
+    """Return the most recent date on the named weekday. `monday` may mean today; `last monday` never means today."""
     last, name, time = match.groups()
     ago = (today.weekday() - _DAYS.index(name[:3].casefold())) % 7
     day = today - timedelta(ago or 7 * bool(last))
@@ -102,9 +110,9 @@ def _week_of_year(match: re.Match[str], today: date) -> Spelled:
 
 
 def _with_month_name(text: str, today: date) -> str | None:
-    """Convert a date with a named month, as in logs and in the output of `date`, to an ISO date.
+    """Convert a date with the name of the month, such as `Jan 31 2024`, to ISO 8601. Returns None for any other text.
 
-    Returns None for any other text.
+    Logs and the output of the program `date` have such dates.
     """
     text = re.sub(rf"(?<=\d)[-/](?={_MONTH}\b)|(?<=[a-z])[-/](?=\d)|,|\(.*\)", " ", text.casefold())
     parts = dict.fromkeys(("month", "year", "day", "time", "offset"), "")
@@ -121,7 +129,7 @@ def _with_month_name(text: str, today: date) -> str | None:
     if not month or not (day or year) or (offset and not time):
         return None
     number = _MONTHS.index(month) + 1
-    if not year:  # the latest such date that is not after today
+    if not year:  # the most recent year in which the date is not after today
         year = f"{today.year - ((number, int(day)) > (today.month, today.day))}"
     if not day:
         return None if time else f"{year}-{number:02}"
@@ -153,7 +161,7 @@ def _of_24_hours(match: re.Match[str]) -> str:
 
 
 def _cased(text: str) -> str:
-    """Convert a date to lower case, except for the T and the Z of ISO 8601."""
+    """Convert a date to lower case, but convert the T and the Z of ISO 8601 to upper case."""
     return re.sub(r"(?<=[\d ])[tz](?=\d|$)", lambda match: match[0].upper(), text.casefold())
 
 
@@ -186,7 +194,7 @@ ORDERS = (
         _LOOSE, lambda match, today: _ordered(match[4], match[1], match[3], match[5]), "the day comes first; write {}"
     ),
 )
-"""Corrections of dates with the day, the month and the year in an order that svcctl does not accept."""
+"""Corrections of dates that begin with the day or the month, such as 31.1.2024 and 1/31/2024."""
 CORRECTIONS = (
     _row(r"(now-)?(\d{1,4})\s*(?-i:Ms?)", _months_or_minutes, "write {} for minutes, {} for months"),
     _row("(.+)", r"\1"),
@@ -231,13 +239,14 @@ CORRECTIONS = (
     _row(rf"({TIME}) (today|yesterday|tomorrow)", r"\2 \1"),
     _row(TIME, r"today \g<0>", "a time needs its day: write {}, or 2024-01-31T10:00, for example"),
 )
-"""All corrections of dates, in the order in which they are tried. A row is skipped if its result is not a date."""
+"""All corrections of dates. The rows are tried in this order. A row is skipped if its suggestion is not a date."""
 
 
 def correction(text: str, rows: Sequence[Correction], is_date: Callable[[str], bool], today: date) -> str | None:
-    """Return the hint for a text that is not a date. The first row that turns the text into dates gives the hint.
+    """Return the hint for a text that is not a date. The hint comes from the first row that turns the text into dates.
 
-    Returns None if no row does. `is_date` says whether svcctl accepts a text as a date.
+    Returns None if there is no such row, or if the text is too long for a date. `is_date` says whether svcctl accepts a
+    text as a date.
     """
     if len(text) > MAX_DATE_CHARS:
         return None

@@ -1,4 +1,4 @@
-"""Moments as numbers: epoch seconds and epoch milliseconds, which are counted from 1970-01-01 00:00 in UTC."""
+"""Moments as numbers. Epoch seconds and epoch milliseconds are counted from 1970-01-01 00:00 in UTC."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MILLISECOND = timedelta(milliseconds=1)
 
 
 def to_ms(moment: datetime) -> int:
-    """Convert a moment to epoch milliseconds, rounded down. A moment without a zone is in UTC."""
+    """Convert a moment to epoch milliseconds, rounded down. A moment without a zone is taken as UTC."""
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // MILLISECOND
 
 
@@ -24,6 +24,6 @@ def seconds_to_ms(seconds: float) -> int:
 
 
 def to_seconds(moment: datetime) -> int | float:
-    """Convert a moment to epoch seconds, rounded down to the millisecond. The result is an int if it is whole."""
+    """Convert a moment to epoch seconds, rounded down to the millisecond. A whole number is returned as an int."""
     milliseconds = to_ms(moment)
     return milliseconds / 1000 if milliseconds % 1000 else milliseconds // 1000

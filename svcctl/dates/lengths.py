@@ -1,7 +1,7 @@
 """Lengths of time in seconds, as people type them and as svcctl prints them.
 
-A day always has 24 hours, and a week has 7 days, even if the clocks change. All options and settings that take a length
-accept the same texts, and every printed length can be typed again.
+A day always has 24 hours, and a week has 7 days, even if the clocks change. All options and settings for a length
+accept the same texts. Every length that svcctl prints is also accepted as input.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import re
 from operator import mul
 
 UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
-"""The units of lengths, each with its number of seconds, in the order in which a length is written."""
+"""The number of seconds of each unit. A length is written with its units in this order."""
 MIN_LENGTH_SECONDS = 0.001
-"""The shortest accepted length. An option that gives 0 a meaning also accepts 0, and its help says so."""
+"""The shortest accepted length. Some options also accept 0, and their help explains the meaning of 0."""
 MAX_LENGTH_SECONDS = 36_500 * UNITS["d"]
 """The longest accepted length. A longer length could overflow timers and dates."""
 
@@ -42,7 +42,8 @@ def parse_length(
     """Return the number of seconds of a length such as 90, 90s or 1h30m.
 
     Raises ValueError for a text that is not a length, and for a length below `least` or above `most`. With `whole`, a
-    length with a fraction of a second also raises ValueError. The message is a sentence that begins with `it`.
+    length with a fraction of a second also raises ValueError. The error's message begins with `it`, as in `it must be
+    at most 1h`.
     """
     seconds = float(text) if _SECONDS_PATTERN.fullmatch(text) else _seconds_of(text)
     if seconds is None:
@@ -56,7 +57,10 @@ def parse_length(
 
 
 def length_text(seconds: float) -> str:
-    """Return a length as text in days, hours, minutes and seconds, rounded to the millisecond: 1h30m for 5400 s."""
+    """Return a length as text, such as 1h30m for 5400 s. The length is rounded to the millisecond.
+
+    The units are days, hours, minutes and seconds.
+    """
     rest, parts = round(seconds * 1000), []
     for unit in "dhm":
         count, rest = divmod(rest, UNITS[unit] * 1000)
@@ -66,6 +70,9 @@ def length_text(seconds: float) -> str:
 
 
 def rough_text(seconds: float) -> str:
-    """Return a length as text, rounded down to its two largest units: 12m13s for 733.2 s. A negative length is 0s."""
+    """Return a length as text, rounded down to its two largest units: 12m13s for 733.2 s.
+
+    The result is 0s for a negative length.
+    """
     step = UNITS["h"] if seconds >= UNITS["d"] else UNITS["m"] if seconds >= UNITS["h"] else 1
     return length_text(max(0, seconds // step * step))

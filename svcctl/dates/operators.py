@@ -1,12 +1,13 @@
-"""Dates as the query interface defines them: the texts that `from` and `to` accept, and the moments that they mean.
+"""The dates of the query interface: the texts that the parameters `from` and `to` accept, and the meaning of each text.
 
-The operators are the rows of `OPERATORS`, taken from the interface's table of relative dates. In `from`, an operator
-counts back from now. In `to`, it counts forward from `from`. The interface's documentation has one example of `from:
-2h` that shows a time after now. This contradicts its own rule, and svcctl follows the rule.
+An operator is a relative date, such as `2h`. The table `OPERATORS` has the operators that the interface's documentation
+lists. In `from`, an operator counts back from now. In `to`, an operator counts forward from `from`. In one example of
+the documentation, `from: 2h` means a time after now. This example contradicts the documentation's own rule, and svcctl
+follows the rule.
 
-Client and service share this module, because it contains facts of the interface and holds no state. The module
-`shorthand` has other dates that people type. Days and hours have a fixed length, so `1d` is always 24 hours. Operators
-that name a day use the days of the time zone.
+Days and hours have a fixed length, so `1d` is always 24 hours. Operators that name a day, such as `today`, use the days
+of a time zone. Client and service share this module, because the module only has facts of the interface, and no state.
+The module `shorthand` has further dates that people type.
 """
 
 from __future__ import annotations
@@ -21,15 +22,18 @@ from svcctl.errors import UsageError
 from svcctl.words import plural
 
 Moment = int | float | str
-"""A date as the interface accepts it: a number of epoch seconds, or the text of an operator or of an absolute date."""
+"""A date of the interface: a number of epoch seconds, or the text of an operator or of an absolute date."""
 
 ABSOLUTE_FORMAT = "%d/%m/%Y %H:%M:%S"
 DATE_FORMATS = ("default", "sql", "iso")
 """The values of the interface's parameter `dateFormat`, which sets the format of dates in an answer."""
 MAX_EPOCH_SECONDS = 99_999_999_999
-"""The largest number of epoch seconds that is accepted, in the year 5138. A larger number must be in a smaller unit."""
+"""The largest accepted number of epoch seconds, which is a moment in the year 5138.
+
+A larger number is refused, because its unit is probably milliseconds or a smaller unit.
+"""
 _EPOCH_UNITS = ("seconds", "milliseconds", "microseconds", "nanoseconds")
-"""The units in which programs count time from the epoch. Each unit is a thousandth of the unit before."""
+"""The units in which programs count time from the epoch. Each unit is a thousandth of the previous unit."""
 
 _ABSOLUTE = r"(?a)\d{2}/\d{2}/\d{4} \d{2}:\d{2}:\d{2}"
 
@@ -40,21 +44,25 @@ def is_absolute(text: str) -> bool:
 
 
 def with_zone(date: datetime) -> datetime:
-    """Return a date with a zone.
+    """Return a date with a time zone.
 
-    A date without a zone is in UTC, as the interface defines; other dates are unchanged.
+    A date without a zone gets the zone UTC, as the interface defines. A date with a zone is returned unchanged.
     """
     return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def plus(moment: datetime, length: timedelta) -> datetime:
-    """Add elapsed time to a moment; the result is in the same zone. (The + of datetime would ignore clock changes.)"""
+    """Add elapsed time to a moment, and return the sum in the zone of the moment.
+
+    The operator + of datetime is not used, because it ignores clock changes.
+    """
     return (moment.astimezone(UTC) + length).astimezone(moment.tzinfo)
 
 
 def midnight(moment: datetime, days: int = 0) -> datetime:
     """Return the first moment of the day that contains `moment`, or of the day that is `days` days later."""
-    # If the clocks show midnight twice, the day starts at the first midnight (fold=0). It ends at the second 23:59:59.
+    # If the clocks show midnight twice, the day starts at the first midnight (fold=0). If the clocks show 23:59:59
+    # twice, the day ends at the second 23:59:59.
     return (moment + timedelta(days=days)).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
 
 
@@ -68,12 +76,13 @@ def _end_of_month(moment: datetime) -> datetime:
 
 
 class Operator(NamedTuple):
-    """An operator, which is a relative date: its spelling, and the moments that it means in `from` and in `to`.
+    """An operator, which is a relative date such as `2d`. An operator has one meaning in `from` and one in `to`.
 
-    In `name` and in the meanings, N stands for a whole number. `in_from` computes the moment in `from`; its arguments
-    are now and N. `in_to` computes the moment in `to`; its arguments are now, the moment of `from`, and N. A `zoned`
-    operator names a day, and the start of a day depends on the time zone. If `name` is only an example, `reads`
-    extracts the number from a text.
+    `name` is the spelling, with `<N>` in place of a number. If `name` is only an example, such as `1h30m`, the function
+    `reads` extracts the number from a text. A `zoned` operator names a day, and the start of a day depends on the time
+    zone. `in_from` computes the moment in `from` from two arguments: now and the number. `in_to` computes the moment in
+    `to` from three arguments: now, the moment of `from`, and the number. `from_meaning` and `to_meaning` describe the
+    two moments in words.
     """
 
     name: str
@@ -91,16 +100,16 @@ class Operator(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Whether the operator is written with a number."""
+        """Whether the operator's name has a placeholder for a number, `<N>`."""
         return "<N>" in self.name
 
     def written(self, n: int) -> str:
         return self.name.replace("<N>", str(n))
 
     def number_in(self, text: str) -> int | None:
-        """Return the number N in a text that is written with this operator; None for any other text.
+        """Return the number in a text that uses this operator, such as 2 in `2d`. Returns None for any other text.
 
-        The result is 0 if the operator is written without a number.
+        The result is 0 if the operator has no number.
         """
         if self.reads is not None:
             return self.reads(text)
@@ -111,9 +120,10 @@ class Operator(NamedTuple):
 def counting_operator(
     name: str, seconds: int, length: str, reads: Callable[[str], int | None] | None = None
 ) -> Operator:
-    """Make an operator that goes N times `seconds` back from now, or forward from `from`.
+    """Make an operator that counts N units of time: back from now in `from`, and forward from `from` in `to`.
 
-    `length` is that length of time in words, such as `N days`.
+    `seconds` is the number of seconds of one unit. `length` is the length of time in words, such as `N days`. If `name`
+    is only an example, `reads` extracts N from a text.
     """
     return Operator(
         name,
@@ -127,7 +137,7 @@ def counting_operator(
 
 
 def with_number(meaning: str, n: int) -> str:
-    """Return the meaning of an operator with a number in place of N: `now minus 1 day`."""
+    """Return the meaning of an operator in words, with a number in place of N: `now minus 1 day`."""
     return re.sub(r"\bN ([a-z]+)s\b", lambda match: f"{n} {plural(n, match[1])}", meaning)
 
 
@@ -192,11 +202,12 @@ Seconds = TypeVar("Seconds", int, float)
 
 
 def check_epoch(seconds: Seconds, *, whole: bool = False) -> Seconds:
-    """Return a number of epoch seconds unchanged. Raises UsageError if it is so large that it must be in another unit.
+    """Return a number of epoch seconds unchanged. Raises UsageError if the number is too large for seconds.
 
-    Without this check, a service would wait for such a date, for example until the year 50000. Negative numbers are
-    dates before 1970. The hint has the date in seconds, with milliseconds if needed. With `whole`, the hint has whole
-    seconds: for a date with milliseconds, the second before and the second after.
+    A number that is too large is taken as milliseconds or a smaller unit. Without this check, a service would wait for
+    the date, for example until the year 50000. The hint of the error has the date in seconds, with three decimals if
+    they are needed. With `whole`, the hint has whole seconds: if the date is between two seconds, both are in the hint.
+    Negative numbers are dates before 1970.
     """
     size = abs(seconds)
     power = next((at for at in range(len(_EPOCH_UNITS)) if size < (MAX_EPOCH_SECONDS + 1) * 1000**at), None)
@@ -215,7 +226,7 @@ def check_epoch(seconds: Seconds, *, whole: bool = False) -> Seconds:
 
 
 def operator_of(moment: Moment | None, operators: Sequence[Operator] = OPERATORS) -> Operator | None:
-    """Return the operator with which a date is written; None for a number, an absolute date, and None."""
+    """Return the operator that a date uses. Returns None for a number, an absolute date, and None."""
     if not isinstance(moment, str):
         return None
     return next((operator for operator in operators if operator.number_in(moment) is not None), None)
@@ -227,10 +238,10 @@ def resolve_one(
     operators: Sequence[Operator],
     apply: Callable[[Operator, int], datetime],
 ) -> datetime:
-    """Return the moment, with a time zone, that a date of the interface means.
+    """Convert a date of the interface to a moment with a time zone.
 
-    `apply` computes the moment of an operator from the operator and its number. Raises UsageError for a text that is
-    not a date, and for a date outside the calendar.
+    `apply` computes the moment of an operator from the operator and the operator's number. Raises UsageError for a text
+    that is not a date, and for a date outside the calendar.
     """
     parsed = _parse_text(moment, operators) if isinstance(moment, str) else check_epoch(moment)
     try:
@@ -245,10 +256,10 @@ def resolve_one(
 
 
 def _at_epoch(seconds: float, zone: tzinfo) -> datetime:
-    """Convert epoch seconds to a moment. Digits after the milliseconds are cut off."""
+    """Convert epoch seconds to a moment, rounded down to the millisecond."""
     from decimal import ROUND_FLOOR, Decimal
 
-    # Decimal: the product of a binary float could be slightly too small, so that a millisecond would be lost.
+    # The product of a binary float may be slightly too small, which would lose a millisecond. Decimal is exact.
     milliseconds = (Decimal(repr(seconds)) * 1000).to_integral_value(ROUND_FLOOR)
     return from_ms(int(milliseconds)).astimezone(zone)
 

@@ -1,4 +1,4 @@
-"""The range of a query: the moments that `--from` and `--to` mean, and the dates, the format and the zone to send."""
+"""The date range of a query: the moments of `--from` and `--to`, and the dates, date format and zone in the request."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from svcctl.dates.zones import GMT, LocalZone, Zone
 from svcctl.errors import RangeEndsFirst, UsageError
 
 _LONG_AGO = 10**6
-"""A number of epoch seconds, in January 1970. A number nearer to 0 is most likely a length without its unit."""
+"""A number of epoch seconds in January 1970. A typed number closer to 0 is probably a length without its unit."""
 
 
 class Range(NamedTuple):
-    """A half-open range `start <= eventdate < end`, both in UTC; `end` is None for a continuous query."""
+    """A half-open date range, `start <= eventdate < end`, in UTC. `end` is None for a continuous query."""
 
     start: datetime
     end: datetime | None
@@ -46,7 +46,7 @@ def resolve(
 ) -> Range:
     """Return the range that two dates mean at the moment `now`. Operators that name a day use the days of `zone`.
 
-    `now` has a time zone. Epoch seconds may have a fraction; digits after the milliseconds are cut off, because the
+    `now` has a time zone. Epoch seconds may have a fraction. They are rounded down to the millisecond, because the
     dates of events have milliseconds. For operators, `now` is rounded down to whole seconds. Raises UsageError if a
     date is invalid or outside the calendar, or if the end is before the start. An empty range is allowed.
     """
@@ -74,30 +74,33 @@ def start_of(typed: Typed, zone: Zone | None, *, now: datetime) -> datetime:
 
 
 class RequestDates(NamedTuple):
-    """The dates of a request: its start, its end, and the format and the zone in which the service writes dates."""
+    """The start and the end of a request, and the format and the zone in which the service writes dates."""
 
     range: Range
-    """The range in moments. The dates in the request, `from_` and `to`, may be relative."""
+    """The range as absolute moments. The dates in the request, `from_` and `to`, may be relative."""
     from_: Moment
     to: Moment | None
     date_format: str | None
     time_zone: str | None
-    """The zone for the request, as the interface spells it."""
+    """The zone in the request, in the interface's notation, such as GMT+2."""
     zone: Zone | None
-    """The zone in which svcctl shows dates; None for UTC."""
+    """The zone in which svcctl shows dates. None for UTC."""
     plain: bool
-    """Whether the range needs no explanation: `to` does not count from `from`, and all dates follow the zone."""
+    """Whether the range is clear without an explanation.
+
+    False if `to` counts from `from`. Also false if there is a zone, but `from` is a number or has its own offset.
+    """
     changes: tuple[int, ...] = ()
     """The moments, in epoch seconds, at which the clocks of the zone change within the range.
 
-    A range without an end is searched for a year; see `_changes`.
+    If the range has no end, only the changes of about one year are listed.
     """
     reading: str | None = None
-    """A note on the zone in which dates without an offset were read, if a profile or a variable sets the zone."""
+    """A note on the zone of typed dates without an offset, if a profile or a variable sets this zone."""
     cut: str | None = None
-    """A note if the end is in the future and the query does not wait for that moment."""
+    """A note for a query that does not wait, if the end of its range is in the future."""
     slip: str | None = None
-    """A note if the start seems to be a length without its unit."""
+    """A note if the start is probably a length without its unit."""
     short: str | None = None
     """A note if the end excludes the last second of a day."""
     other_pair: str | None = None
@@ -109,15 +112,16 @@ class RequestDates(NamedTuple):
         return (self.zone or GMT).clocks
 
     def notes(self, *, terminal: bool) -> Iterator[str]:
-        """Yield the notes on the dates. On a terminal, the first note is the range itself, unless it is `plain`."""
+        """Yield the notes on the dates. On a terminal, the first note is `summary`, unless the range is `plain`."""
         if terminal and not self.plain:
             yield self.summary
         yield from filter(None, (self.reading, self.slip, self.short, self.other_pair, self.cut))
 
     def offset_note(self, *, text: bool = True) -> str | None:
-        """Return a note if all dates are written with the offset at the start, although the range has other offsets.
+        """Return a note if the clocks change within the range, because all dates are written with the first offset.
 
-        `text` says that dates are written as texts: in the date format iso, these include their offset.
+        `text` says whether dates are written as texts. If so, the note recommends the date format iso, in which each
+        date includes its offset. The recommendation is omitted if the request already has this format.
         """
         if self.zone is None or not self.changes:
             return None
@@ -129,7 +133,7 @@ class RequestDates(NamedTuple):
     def spans(self) -> list[tuple[Moment, Moment | None, str | None]]:
         """The parts of the range between clock changes. Each part has a start, an end and a zone for one request.
 
-        An end of `now` is sent as `now`, so that the service's clock decides.
+        If the range ends at `now`, the last part also ends at `now`, so that the service's clock decides.
         """
         if self.zone is None or self.range.end is None or not self.changes:
             return [(self.from_, self.to, self.time_zone)]
@@ -146,7 +150,7 @@ class RequestDates(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """The range in the time of the zone, and its length: `2024-01-31 10:00 … 2024-02-01 10:00 UTC (1d)`."""
+        """The range in its zone, and the length of the range: `2024-01-31 10:00 … 2024-02-01 10:00 UTC (1d)`."""
         texts = _in_clocks(self.clocks, self.range.start, self.range.end, offset=" %z" if self.changes else "")
         if self.range.end is None:
             return f"{texts[0]} … {_name(self.zone)}"
@@ -182,16 +186,18 @@ def dates_of(
 ) -> RequestDates:
     """Return the dates to send for a typed range. Raises UsageError for an impossible range or an unknown date format.
 
-    `written` says that the service writes dates into the answer. If it does not, as in the JSON formats, the request
-    cannot contain a zone, so a start or an end that depends on the zone is sent as epoch seconds. Epoch seconds are
-    also sent for dates that the interface cannot express, for absolute dates in a zone, and for days in a zone with a
-    changing offset, because the service only knows fixed offsets.
+    A date that the interface cannot express is sent as epoch seconds, and so is an absolute date in a zone. In the
+    following cases, the start and the end are both sent as epoch seconds:
 
-    `resent` says that the request is sent again after a lost connection. It must mean the same range each time, so its
-    start and its end are sent as epoch seconds.
+    - The request is sent again after a lost connection (`resent`), and must mean the same range each time.
+    - A date depends on the zone, and the service does not write dates as texts into the answer (`written` is false).
+      The JSON formats are an example. A request for such a format cannot contain a zone.
+    - A date depends on the zone, and the offset of the zone changes. The service only knows fixed offsets.
 
-    A service waits for an end in the future. Unless the request `waits`, `now` is sent instead, and a start in the
-    future is a UsageError. An end of `now` is sent as `now`, so that the service's clock decides.
+    Except in a request that is sent again, an end of `now` is sent as `now`, so that the service's clock decides.
+
+    A service waits for an end in the future. If `waits` is false, `now` is sent instead of such an end, and a start in
+    the future raises UsageError.
     """
     if date_format not in (None, *DATE_FORMATS):
         raise UsageError(f"unknown date format '{date_format}'", hint=f"date formats are: {', '.join(DATE_FORMATS)}")
@@ -222,9 +228,9 @@ def dates_of(
 
 
 def read_in(zone: Zone | None, now: datetime, typed: Mapping[str, Typed | None]) -> str | None:
-    """Return a note on the zone in which dates without an offset were read, if a profile or a variable sets the zone.
+    """Return a note on the zone of typed dates without an offset, if a profile or a variable sets this zone.
 
-    `typed` has the typed dates, by the names of their options.
+    `typed` has the typed date of each option, by the name of the option.
     """
     local = {name: date for name, date in typed.items() if isinstance(date, LocalTime)}
     if not local or zone is None or not zone.source:
@@ -234,9 +240,9 @@ def read_in(zone: Zone | None, now: datetime, typed: Mapping[str, Typed | None])
 
 
 def _until_now(from_: Moment, to: Moment | None, zone: Zone | None, now: datetime) -> tuple[Moment | None, str | None]:
-    """Return the end to send for a query that does not wait, and a note if the typed end is in the future.
+    """Return the end to send for a query that does not wait. Also return a note if the typed end is in the future.
 
-    Raises UsageError for a start in the future.
+    An end in the future is sent as `now`. Raises UsageError for a start in the future.
     """
     clocks = (zone or GMT).clocks
     start = resolve(from_, None, now=now, zone=clocks, operators=ALL_OPERATORS).start
@@ -251,7 +257,7 @@ def _until_now(from_: Moment, to: Moment | None, zone: Zone | None, now: datetim
 
 
 def last_second(to: Moment | None, resolved: Range, zone: tzinfo) -> str | None:
-    """Return a note if a range ends at 23:59:59, as with `endday`: such a range excludes the last second of the day."""
+    """Return a note if a range ends at 23:59:59, as with `endday`. Such a range excludes the last second of the day."""
     operator = operator_of(to, ALL_OPERATORS)
     if resolved.end is None or not (operator is None or operator.name in ("endday", "endmonth")):
         return None
@@ -264,10 +270,10 @@ def last_second(to: Moment | None, resolved: Range, zone: tzinfo) -> str | None:
 
 
 def counted_back(from_: Moment, to: Moment | None, resolved: Range, *, now: datetime, zone: tzinfo = UTC) -> str | None:
-    """Return a note if `to` counts forward from `from`, but was probably meant to count back from now, as `from` does.
+    """Return a note if `to` counts forward from `from`, but was probably meant to count back from now.
 
-    For example, the range from 4ad to 3ad has 3 days, although probably one day was meant. There is a note only if
-    counting back from now gives a shorter range.
+    For example, the range from 4ad to 3ad has 3 days, but the user probably meant one day. The note is returned only if
+    the range would be shorter with an end counted back from now.
     """
     start, end = operator_of(from_, ALL_OPERATORS), operator_of(to, ALL_OPERATORS)
     if to is None or resolved.end is None or start is None or start.plain or end is None or end.plain:
@@ -286,11 +292,12 @@ def counted_back(from_: Moment, to: Moment | None, resolved: Range, *, now: date
 
 
 def period_note(chosen: RequestDates, every: int, *, formula: bool) -> str | None:
-    """Return a note if the periods of a grouped query begin at other times than the same periods in the zone.
+    """Return a note if the periods of `group every` begin at other times in UTC than in the zone of the range.
 
-    The service counts periods in UTC. `every` is the length of a period in seconds. With `formula`, the note contains a
-    clause that groups by days of the zone. The clause names the zone. The zone of this computer (`local`) has no name,
-    so the clause names its offset; such a clause is given only for a range that has an end and no clock change.
+    The service counts periods in UTC. `every` is the length of a period in seconds. For periods of one day, `formula`
+    adds a `group by` clause to the note. The clause groups by days of the zone, and contains the zone's name. The zone
+    of this computer (`local`) has no name, so the clause contains the zone's offset instead. For `local`, the clause is
+    left out if the range has no end or contains a clock change.
     """
     start, end = (int(moment.timestamp()) for moment in (chosen.range.start, chosen.range.end or chosen.range.start))
     aheads: dict[int, str] = {}
@@ -313,15 +320,14 @@ def period_note(chosen: RequestDates, every: int, *, formula: bool) -> str | Non
 
 
 def _is_typed(moment: Moment | None) -> bool:
-    """Return whether a date is an operator that svcctl accepts but the service does not know."""
+    """Return whether a date uses an operator that svcctl accepts but the service does not know."""
     return operator_of(moment) is None and operator_of(moment, ALL_OPERATORS) is not None
 
 
 def _changes(zone: Zone, resolved: Range, now: datetime) -> tuple[int, ...]:
     """Return the moments, in epoch seconds, at which the offset of a zone changes within a range.
 
-    A range without an end is searched up to a year from now, or up to a year after its start if the start is in the
-    future.
+    If the range has no end, the search ends 366 days after now, or 366 days after a start in the future.
     """
     end = resolved.end or max(now, resolved.start) + timedelta(days=366)
     spans = zone.spans(int(resolved.start.timestamp()), math.ceil(end.timestamp()))

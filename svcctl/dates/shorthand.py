@@ -1,9 +1,9 @@
-"""Dates that people type and that the interface does not define.
+"""Typed dates that the query interface does not define.
 
-Relative dates are the rows of `TYPED`, which are operators like those of the interface. The service does not know these
-operators, so the client resolves them with its own clock and zone, and sends epoch seconds. An absolute date without an
-offset is a `LocalTime`, and `in_zone` turns it into a moment. A text that is almost a date is refused, and the hint has
-the right spelling.
+The table `TYPED` has operators for relative dates, in addition to the operators of the interface. The service does not
+know these operators, so the client converts a date with such an operator to epoch seconds. The client uses its own
+clock and time zone for this. An absolute date without an offset is a `LocalTime`, and the function `in_zone` converts
+it to a moment. A text that resembles a date is refused, and the hint of the error has the right spelling.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _DATED_TIME = r"(?a)(yesterday|today|tomorrow) (\d?\d):([0-5]\d)(?::([0-5]\d))?"
 
 
 def _seconds_from_today(text: str) -> int | None:
-    """Return the seconds from today's midnight to a time such as `yesterday 10:00`, counting 24 hours for each day.
+    """Return the number of seconds from today's midnight to a typed time such as `yesterday 10:00`.
 
-    Returns None for any other text.
+    Each day counts as 24 hours. The number is negative for a time of yesterday. Returns None for any other text.
     """
     match = re.fullmatch(_DATED_TIME, text)
     if match is None or int(match[2]) > 23:
@@ -56,10 +56,10 @@ def _seconds_from_today(text: str) -> int | None:
 
 
 def _by_the_clock(now: datetime, seconds: int) -> datetime:
-    """Return the moment at which the clocks show a time of day: on the day of `now`, or on the day before or after.
+    """Return the moment at which the clocks show a given time of yesterday, today or tomorrow.
 
-    `seconds` is counted from today's midnight, with 24 hours for each day. Raises UsageError if the clocks show the
-    time twice, or never.
+    `now` decides which day is today. `seconds` is the given time as a number of seconds from today's midnight; each day
+    counts as 24 hours. Raises UsageError if the clocks show the time twice or never.
     """
     days, time = divmod(seconds, UNITS["d"])
     day = midnight(now, days)
@@ -136,7 +136,7 @@ TYPED = (
 ALL_OPERATORS = (*OPERATORS, *TYPED)
 """All operators that people may type.
 
-If two operators match a text, the first is used, so the interface's are first.
+If two operators match a text, the first operator is used. So the operators of the interface come first.
 """
 
 _ISO = rf"(?a)\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{TIME}(?: ?(?:Z|[+-]\d{{2}}(?::?\d{{2}})?))?)?"
@@ -146,27 +146,27 @@ _DAY_FIRST = r"(?a)(\d{2})/(\d{2})/(\d{4})((?: \d?\d:\d{2})?)(:\d{2})?"
 _RUN_TOGETHER = r"(?a)((?:19|20)\d\d)(\d\d)(\d\d)(?:T?(\d\d)(\d\d)(\d\d)?(Z?))?"
 _WHOLE_SECONDS = r"(?a)-?(?:0|[1-9]\d*)"
 _DECIMAL = r"(?a)(-?[1-9]\d{6,})\.(\d+)"
-"""Epoch seconds with a fraction. A shorter number with a point may mean a time or a day, such as 10.30 or 31.01."""
+"""A pattern for epoch seconds with a fraction. Shorter numbers are excluded: 10.30 may be a time, and 31.01 a day."""
 _TOO_FINE = r"(?a)(\.\d{3})\d*[1-9]\d*"
 _YEAR = r"(?a)19[789]\d|2\d{3}"
 
 
 class LocalTime(NamedTuple):
-    """An absolute date without an offset. Its moment depends on the time zone."""
+    """An absolute date without an offset. The time zone decides which moment the date means."""
 
     text: str
     """The date as it was typed."""
     time: datetime
     """The date and time that the clocks show, without a zone."""
     is_day: bool
-    """Whether only a day was typed, without a time. Then the first moment of the day is meant."""
+    """Whether the date was typed without a time. Such a date means the first moment of the day."""
 
     def in_zone(self, zone: Zone | None) -> Moment:
         """Return the moment, in epoch seconds, at which the clocks of a zone show this time.
 
-        Without a zone, the time is in UTC, and a date in the interface's own form is returned as text. Raises
-        UsageError if the clocks show the time twice, or never. The hint then has two dates with an offset to choose
-        from.
+        If `zone` is None, the time is in UTC. A date in the interface's own form is then returned as text. Raises
+        UsageError if the clocks of the zone show the time twice or never. The hint of this error offers two dates with
+        an offset.
         """
         if zone is None:
             utc_text = two_digits(self.text)
@@ -183,21 +183,21 @@ class LocalTime(NamedTuple):
 
 
 Typed = Moment | LocalTime
-"""A date as a user typed it. Its zone may not be known yet."""
+"""A typed date. If the date is a LocalTime, its zone is applied later."""
 
 
 def in_zone(typed: Typed, zone: Zone | None) -> Moment:
-    """Return the date to send for a typed date. A date without an offset is read in `zone`, or in UTC without a zone.
+    """Convert a typed date to a Moment. A date without an offset is read in `zone`, or in UTC if `zone` is None.
 
-    Raises UsageError if the clocks of the zone show the time twice, or never.
+    Raises UsageError if the clocks of the zone show the time twice or never.
     """
     return typed.in_zone(zone) if isinstance(typed, LocalTime) else typed
 
 
 def _undecided(text: str, first: datetime, second: datetime, zone: str) -> UsageError:
-    """Return the error for a time that the clocks of a zone show twice, or never.
+    """Return the error for a time that the clocks of a zone show twice or never.
 
-    `first` is the time with the offset before the clock change, and `second` with the offset after it.
+    `first` is the time with the offset before the clock change. `second` is the time with the offset after the change.
     """
     twice = (first.utcoffset() or timedelta()) > (second.utcoffset() or timedelta())
     return UsageError(
@@ -209,7 +209,7 @@ def _undecided(text: str, first: datetime, second: datetime, zone: str) -> Usage
 def _with_offset(moment: datetime) -> str:
     """Return a moment in ISO 8601 with its offset.
 
-    If the offset has seconds, which cannot be typed, the moment is in UTC.
+    An offset with seconds cannot be typed, so a moment with such an offset is returned in UTC.
     """
     spec = "milliseconds" if moment.microsecond else "seconds" if moment.second else "minutes"
     if (moment.utcoffset() or timedelta()) % timedelta(minutes=1):
@@ -221,15 +221,18 @@ def parse_moment(text: str, *, today: date | None = None) -> Typed:
     """Parse a date that a person typed.
 
     An operator is returned as text. A number is taken as epoch seconds. An absolute date with an offset is converted to
-    epoch seconds, and an absolute date without an offset to a LocalTime. Fractions of a second have at most three
-    digits. Raises UsageError for any other text, such as epoch milliseconds, a day that does not exist, or digits that
-    look like a date. Hints for relative dates, such as `monday`, are computed from `today`.
+    epoch seconds. An absolute date without an offset is converted to a LocalTime. Fractions of a second have at most
+    three digits. Raises UsageError for any other text, such as epoch milliseconds, a day that does not exist, or digits
+    that look like a date. The hint for a text such as `monday` depends on `today`, by default the current day in UTC.
     """
     return _needed(text, _parsed(text), today)
 
 
 def _needed(text: str, moment: Typed | None, today: date | None = None) -> Typed:
-    """Return a parsed date. Raises UsageError if there is none; its hint has the date that the text resembles."""
+    """Return the parsed date `moment`. Raises UsageError if it is None.
+
+    If `text` resembles a date, the hint of the error has this date.
+    """
     if moment is None:
         hint = _corrected(text.strip(), today=today)
         reason = None if hint else "not-a-date"
@@ -238,7 +241,7 @@ def _needed(text: str, moment: Typed | None, today: date | None = None) -> Typed
 
 
 def parse_second(text: str) -> Typed:
-    """Parse a date that must be in whole seconds; otherwise like `parse_moment`.
+    """Parse a typed date in whole seconds. Apart from the fraction of a second, the rules are those of `parse_moment`.
 
     Raises UsageError for a date with a fraction of a second. The hint has the second before and the second after.
     """
@@ -291,15 +294,15 @@ def _parsed(text: str, *, whole: bool = False) -> Typed | None:
 
 
 def depends_on_zone(moment: Moment | None) -> bool:
-    """Return whether the time zone decides which moment a date means."""
+    """Return whether the moment of a date depends on the time zone."""
     operator = operator_of(moment, ALL_OPERATORS)
     return operator is not None and operator.zoned
 
 
 def _absolute(iso: str, text: str) -> float | LocalTime:
-    """Parse the ISO 8601 form `iso` of a typed date.
+    """Parse a typed date that was converted to ISO 8601. `iso` is the converted date, and `text` is the typed date.
 
-    Raises UsageError, with the typed `text`, if the date does not exist.
+    Raises UsageError if the date does not exist. The message contains `text`.
     """
     try:
         moment = datetime.fromisoformat(two_digits(iso))
@@ -342,7 +345,7 @@ def _outside(text: str) -> UsageError:
 
 def is_date(text: str) -> bool:
     """Return whether a text that a person typed is a date."""
-    # This does not call parse_moment, because parse_moment's hint calls this function.
+    # This function cannot use parse_moment, because parse_moment uses this function for its hint.
     try:
         return _parsed(text) is not None
     except UsageError:

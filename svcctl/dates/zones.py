@@ -13,7 +13,7 @@ from svcctl.dates.lengths import UNITS
 from svcctl.errors import UsageError
 
 _ZONE = re.compile(r"GMT(?:([+-])(\d{1,2})(?:(?::|(?<=\d\d))([0-5]\d))?)?", re.ASCII)
-"""A pattern for the interface's zones. The colon may be omitted only if the hours have two digits: GMT+0530."""
+"""A pattern for the interface's zones. If the hours have two digits, the colon may be omitted: GMT+0530."""
 
 
 def parse_zone(text: str) -> timezone:
@@ -37,15 +37,15 @@ def parse_zone(text: str) -> timezone:
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """A time zone: the name that a user or a file gives it, and its clocks (a tzinfo).
+    """A time zone: the zone's name in a command or a file, and the zone's tzinfo, `clocks`.
 
-    Zones with the same name are equal.
+    Two zones with the same name are equal.
     """
 
     name: str
     clocks: tzinfo = field(compare=False)
     source: str = field(default="", compare=False)
-    """The profile or variable that sets the zone; empty if the command names the zone."""
+    """The profile or variable that sets the zone. Empty if the command names the zone."""
 
     @property
     def is_fixed(self) -> bool:
@@ -54,15 +54,15 @@ class Zone:
 
     @property
     def shared_name(self) -> str:
-        """The zone's name for other programs: GMT+02:00 or Europe/Berlin. Raises UsageError for `local`."""
+        """The zone's name for other programs, such as GMT+02:00 or Europe/Berlin. Raises UsageError for `local`."""
         if isinstance(self.clocks, LocalZone):
             raise UsageError("the time zone 'local' has no name", hint="name it, such as --time-zone Europe/Berlin")
         return f"GMT{EPOCH.astimezone(self.clocks).isoformat()[19:]}" if self.is_fixed else str(self.clocks)
 
     def offset_name(self, at: float) -> str:
-        """Return the interface's name for the offset of the zone at a moment, given in epoch seconds.
+        """Return the zone's offset at a moment in the interface's notation, such as GMT+2.
 
-        A zone whose name begins with GMT, as the interface spells it, keeps its name.
+        The moment `at` is in epoch seconds. If the zone's name begins with GMT, the result is this name.
         """
         if self.name.startswith("GMT"):
             return self.name
@@ -72,13 +72,14 @@ class Zone:
         return "GMT" + (f"{sign}{hours}" if offset else "") + (f":{minutes:02}" if minutes else "")
 
     def fixed(self, at: float) -> Zone:
-        """Return a zone with a fixed offset: the offset of this zone at a moment, given in epoch seconds."""
+        """Return a zone that always has this zone's offset at the moment `at`, in epoch seconds."""
         return self if self.is_fixed else _fixed(self.offset_name(at))
 
     def change_note(self, when: str, offset: str, advice: bool) -> str:
         """Return a note that all dates have one offset although the clocks change.
 
-        `offset` is a sentence on that offset.
+        `when` is the time of the change in words, and `offset` is a sentence about the offset. With `advice`, the note
+        recommends the date format iso.
         """
         iso = "; --date-format iso writes the offset with each" if advice else ""
         return f"the clocks of {self.name} change {when}: {offset}{iso}"
@@ -109,17 +110,20 @@ def _fixed(name: str) -> Zone:
 
 
 _SEARCH_SECONDS = 3 * UNITS["d"]
-"""The search for clock changes looks at the offset every 3 days. The shortest offset lasted 7 days (Brazil, 2000)."""
+"""The search for clock changes reads the offset every 3 days.
+
+The shortest time between two clock changes was 7 days (Brazil, 2000).
+"""
 
 GMT = Zone("GMT", UTC)
 """The zone of dates if no zone is given."""
 
 
 def named_zone(text: str) -> Zone:
-    """Return the zone that a text names: GMT+2 as in the interface, UTC, an offset such as +2, a name, or `local`.
+    """Return the zone that a text names, such as GMT+2, UTC, +2, Europe/Berlin or `local`.
 
-    A name is one from the IANA database, such as Europe/Berlin; `local` is the zone of this computer. The offset of
-    these zones may change. Raises UsageError for any other text.
+    Names such as Europe/Berlin come from the IANA database. `local` is the zone of this computer. The offset of these
+    zones may change. Raises UsageError for any other text.
     """
     if text.casefold() == "local":
         return Zone(text, LocalZone())
@@ -135,12 +139,12 @@ def named_zone(text: str) -> Zone:
 
 
 class LocalZone(tzinfo):
-    """The time zone that is set on this computer, with its clock changes."""
+    """The time zone that is set on this computer, including the clock changes of the zone."""
 
     def utcoffset(self, moment: datetime | None) -> timedelta | None:
         if moment is None:
             return None
-        # For a time that the clocks skip, astimezone would give the wrong offset.
+        # astimezone would give the wrong offset for a time that the clocks skip.
         clock_time = moment.replace(tzinfo=None, microsecond=0)
         return clock_time - datetime.fromtimestamp(clock_time.timestamp(), UTC).replace(tzinfo=None)
 

@@ -3,8 +3,8 @@
     kinds.py            the table of destination types
     params.py           the parameters of a request
     kafka.py            rows as messages, in transactions
-    s3_and_hdfs.py      the storage, and the names of its files
-    numbered_files.py   rows as csv in files, over svcctl.storage
+    s3_and_hdfs.py      the storage and the file names of s3 and hdfs
+    numbered_files.py   rows as csv in files, written with svcctl.storage
     gzip_and_zip.py     the packing of these files
     donothing.py        rows counted and dropped
 
@@ -13,12 +13,15 @@ A job opens a destination, writes batches of rows, and commits each batch:
     row = destination.open(sent, memo, head)
     while rows are left: write(lines, row, dates) as often as room() allows, then commit() and save its memo
 
-Written rows may be lost until `commit` returns; after that they stay. The service may die after a `commit` and before
-the memo is saved, so each destination avoids delivering this batch twice. A file is recognised by its saved hash, or
-written again with the same rows (`repeats`). Kafka reports how many rows it has (`counts`).
+A memo is the state of the destination as a JSON object. The job saves the memo after each commit.
 
-Only one thread uses a destination. `Unavailable` from any method means that the destination does not answer, or refuses
-the request. The job then closes the destination, and later opens a new destination with the last saved memo.
+A batch may be lost before `commit` returns, but not afterwards. The service may die after a commit and before the memo
+is saved. The next run of the job must then not deliver this batch again. A destination with files recognises a
+delivered file by its saved hash, or writes the file again with the same rows (`repeats`). Kafka reports the number of
+rows that it already has (`counts`).
+
+Only one thread uses a destination. Any method may raise `Unavailable` if the destination does not answer or refuses the
+request. The job then closes the destination, and later opens a new destination with the last saved memo.
 """
 
 from __future__ import annotations
@@ -32,30 +35,35 @@ import pyarrow as pa
 from svcctl.service.rendering.rows import RowFormat
 
 Memo = Mapping[str, Any]
-"""The JSON object that a job saves for a destination, and passes to the next `open`."""
+"""The state of a destination as a JSON object. The job saves the memo, and passes it to the next `open`."""
 
 
 class JobDestination(Protocol):
-    """The destination of one job. The constructor checks parameters and hosts, and connects to nothing."""
+    """The destination of one job. The constructor checks the parameters and the hosts. Only `open` connects."""
 
     rows: RowFormat
     """The format of a row."""
     patience: float = 10.0
     """The maximum number of seconds that rows may wait for their commit."""
     counts: ClassVar[bool] = False
-    """Whether `open` counts the rows at the destination. If so, a batch has rows of one step only, and this step is
-    saved before its first row is delivered. So the job knows to which step the counted rows belong."""
+    """Whether `open` counts the rows that the destination has.
+
+    If so, a batch has rows of only one step of the query, and the job saves the step before it delivers the first row.
+    The job then knows which step the counted rows belong to.
+    """
 
     repeats: ClassVar[bool] = False
-    """Whether a commit may come late, or twice, from a process that no longer runs the job. If so, the job saves which
-    rows a batch has, and the memo of `prepare`, before it commits the batch. Each commit of the batch then has the same
-    rows, so that a second commit changes nothing.
+    """Whether a process that no longer runs the job may still commit a batch.
+
+    If so, the job calls `prepare` before it commits a batch, and saves the memo of `prepare` and the end of the batch.
+    Each commit of the batch then has the same rows, so a second commit changes nothing.
     """
 
     def open(self, sent: int, memo: Memo, head: bytes) -> int:
-        """Connect, and return the number of rows that the destination has.
+        """Connect, and return the number of rows that the destination already has.
 
-        This is `sent`, unless the destination `counts` its rows. `head` has the bytes at the beginning of each file.
+        `sent` is the number of delivered rows that the job has saved. The result is `sent`, unless the destination
+        `counts` its rows. `head` is the text at the beginning of each file, in bytes.
         """
         return sent
 
@@ -66,25 +74,27 @@ class JobDestination(Protocol):
 
     @abstractmethod
     def room(self) -> int:
-        """Return how many more bytes fit into the batch. A row that is larger than a batch is a batch by itself."""
+        """Return the number of bytes that still fit into the batch. A row larger than a batch gets its own batch."""
 
     @abstractmethod
     def write(self, lines: pa.StringArray, row: int, dates: pa.Int64Array) -> None:
-        """Add rows to the batch. `row` is the number of the first row, counted from the start of the job. `dates` has
-        the date of each row in epoch milliseconds, None for a row without a date.
+        """Add rows to the batch.
+
+        `row` is the number of the first row, counted from the start of the job. `dates` has the date of each row in
+        epoch milliseconds, or None for a row without a date.
         """
 
     def prepare(self) -> Memo:
-        """Prepare the commit of the batch if the destination `repeats`; return the memo to save before the commit."""
+        """Prepare the commit of the batch, and return the memo to save before the commit. Used if `repeats` is true."""
         return {}
 
     @abstractmethod
     def commit(self) -> Memo:
-        """Deliver the batch for good, and return the memo to save.
+        """Deliver the batch permanently, and return the memo to save.
 
-        Called only if at least one row was written since the last commit.
+        The job calls this method only if it has written at least one row since the last commit.
         """
 
     def close(self) -> None:
-        """Disconnect, and drop the rows written since the last commit."""
+        """Disconnect, and drop the rows that were written since the last commit."""
         return

@@ -1,4 +1,4 @@
-"""The destination that counts the rows and drops them, to see what a job would do."""
+"""The destination `donothing`, which drops all rows. It is used to try out a job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BATCH_BYTES = 1_000_000
 
 
 class DoNothing(JobDestination):
-    """Counts the bytes of the rows in JSON, and drops the rows."""
+    """Counts the bytes of the rows as JSON, and drops the rows."""
 
     rows = OBJECT_LINE
     patience = 1.0

@@ -1,4 +1,4 @@
-"""The packing of files: none, gzip, or a zip archive, which may be encrypted with a password."""
+"""The packing of delivered files: plain, gzip, or a zip archive. An archive may be encrypted with a password."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from svcctl.storage import Sink
 
 
 class Counted(io.RawIOBase):
-    """The output stream of a packer: counts and hashes bytes, and passes them on to the sink, if there is one."""
+    """The output stream of a packer. The stream counts and hashes all bytes.
+
+    The bytes are written to the sink, which is a file in the storage. Without a sink, the bytes are dropped.
+    """
 
     def __init__(self, sink: Sink | None) -> None:
         self._sink = sink
@@ -22,7 +25,10 @@ class Counted(io.RawIOBase):
         self.sha256 = hashlib.sha256()
 
     def drop(self) -> None:
-        """Stop passing bytes on, because an abandoned zip archive writes its end when it is garbage-collected."""
+        """Stop writing bytes to the sink.
+
+        Otherwise, an abandoned zip archive would write its end to the sink when Python deletes the archive.
+        """
         self._sink = None
 
     def write(self, data: Any, /) -> int:
@@ -35,7 +41,7 @@ class Counted(io.RawIOBase):
 
 
 class Packer(Protocol):
-    """A packed file being written. It may hold back bytes until `finish`."""
+    """Writes a packed file. Some bytes may be held back until `finish`."""
 
     def write(self, rows: memoryview | bytes) -> object: ...
 

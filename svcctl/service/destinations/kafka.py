@@ -1,22 +1,24 @@
 """Kafka: a row is a message, a batch is a transaction, and a job writes to one partition, in the query's order.
 
 The job's ID decides the partition, so several jobs use the partitions of a topic evenly. Each message has the key
-`<job>/<row>`. If the service died while it sent a batch, the next run reads the end of the partition as consumers see
-it, and continues after the last row that it finds. The transactional ID belongs to the job. So when the next run reads
-the end, the broker already refuses late requests of the service that died.
+`<job>/<row>`, with the number of its row. The service may die while it sends a batch. The next run of the job then
+reads the last messages of the partition as a consumer, and continues after the last row of the job. All runs of a job
+have the same transactional ID. So before the next run reads the messages, the broker already refuses late requests of
+the earlier run.
 
-Each transaction also commits the number of rows so far, as the offset of a consumer group named after the job
-(`svcctl-<job>`). This number is exact even while another producer's open transaction hides rows from consumers. But the
-number alone is not enough, since some brokers show consumers rows of aborted transactions.
+Each transaction also commits the number of rows so far, as the offset of the consumer group `svcctl-<job>`. This number
+is exact even if another producer's open transaction hides rows from consumers. The number alone is not enough, because
+some brokers show the rows of aborted transactions to consumers.
 
-Brokers before 0.11 have no transactions, so they cannot refuse a late request. If the broker carries out a request
-after the next run has read the end, the rows of the request are delivered twice, with the same keys.
+Brokers before version 0.11 have no transactions, so they cannot refuse a late request. If such a broker carries out a
+late request after the next run has read the messages, the rows of the request are delivered twice. The two messages of
+a row then have the same key.
 
 The parameters in PASSED_SETTINGS are passed on to the client library.
 
-An event that is larger than a batch is sent by itself. Its only limits are the topic's `max.message.bytes`, which the
-broker checks, and MAX_EVENT_BYTES. Smaller events are sent together in sets. A set stays within the topic's limit, if
-the broker reports the limit.
+An event that is larger than a batch is sent alone. Such an event has two limits: MAX_EVENT_BYTES, and the topic's
+`max.message.bytes`, which the broker checks. Smaller events are sent in sets of several messages. If the broker reports
+the topic's limit, a set never exceeds this limit.
 """
 
 from __future__ import annotations
@@ -52,23 +54,27 @@ PASSED_SETTINGS = (
     "api.version.request",
     "broker.version.fallback",
 )
-"""The only settings that are passed on. Other settings could read files on the service's machine, or run programs."""
+"""The only parameters that are passed on to the client library as settings.
+
+Other settings could read files on the service's machine, or run programs.
+"""
 
 FIXED_SETTINGS: dict[str, Any] = {"log_level": 0, "queue.buffering.max.messages": 10_000_000}
 """The settings of every client of the library.
 
-The client logs nothing, since the job's error has the reason of a failure. The client's queue can hold any batch.
+The client writes no log, because the job's error already has the reason for a failure. The client's queue can hold any
+batch.
 """
 
 MAX_EVENT_BYTES = 10 << 20
-"""The maximum size of an event that is sent. It is somewhat larger than the largest batch of several events."""
+"""The maximum size of an event. This limit is somewhat larger than the largest batch of several events."""
 MAX_SET_BYTES = 1_000_000
-"""The maximum size of a set of several messages. By default, brokers accept somewhat more."""
+"""The maximum size of a set of several messages. By default, brokers accept somewhat larger sets."""
 FRAMING_BYTES = 1 << 12
 """An upper limit for the size of a message's key and headers together."""
 
 FIRST_WAIT, WAIT = 5.0, 20.0
-"""The number of seconds to wait for an answer of the brokers: to the first request, and to any later request."""
+"""The numbers of seconds to wait for an answer of the brokers. FIRST_WAIT is for the first request, WAIT for others."""
 
 MODES = {"json": OBJECT, "array": ARRAY}
 """The format of a message, by the parameter `mode`: an object, or an array of values in the order of the columns."""
@@ -81,7 +87,7 @@ _MOMENT = re.compile(r" \(after \d+ms in state \w+(?:, \d+ identical error\(s\) 
 _NO_CONNECTION = re.compile(r"(?:\w+://)?([^/]+)/\S+: (?:Connect to \S+ failed|Failed to resolve '[^']*'): (.*)")
 CHECK = "check the port, and security.protocol if it wants TLS"
 _REPLACED_MESSAGES = {
-    # The library reads the first four bytes of an answer as the length of the answer, even if a web server sent it.
+    # The library takes the first four bytes of an answer as its length, even if the answer comes from a web server.
     "Receive failed: Invalid response size": f"answers, but not as Kafka: {CHECK}",
     ".*(?:Disconnected|wrong version number).* in state SSL_HANDSHAKE": (
         "answers, but not with TLS: check the port, and security.protocol if it wants no TLS"
@@ -93,7 +99,7 @@ _UNREACHED = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._T
 
 
 class Kafka(JobDestination):
-    """Writes to a topic, in transactions if the broker supports them, otherwise by one request after the other."""
+    """Writes rows to a topic. If the broker supports transactions, each batch of rows is sent in a transaction."""
 
     counts = True
 
@@ -126,7 +132,7 @@ class Kafka(JobDestination):
         self._bytes = 0
         self._first = 0
         self._limit: int | None = None
-        """The topic's limit for the size of a message, in bytes; None if the limit is unknown."""
+        """The topic's limit for the size of a message, in bytes. None if the limit is unknown."""
         self._trouble = ""
         self._unreachable: dict[str, str] = {}
         """The brokers that cannot be reached, each with the reason."""
@@ -151,12 +157,12 @@ class Kafka(JobDestination):
         return row_count
 
     def _topic_limit(self) -> int | None:
-        """Return the topic's `max.message.bytes`; None if the broker does not report the setting to this user."""
+        """Return the topic's `max.message.bytes`. Returns None if the broker does not report this setting."""
         if self._is_old:
             return None
         topic = ConfigResource(ConfigResource.Type.TOPIC, self._topic)
         try:
-            admin = AdminClient(self._client)  # without a reference, the client would be closed before the answer
+            admin = AdminClient(self._client)  # this reference keeps the client open until the answer arrives
             limit = admin.describe_configs([topic], request_timeout=self._first_wait)[topic].result().get(MESSAGE_LIMIT)
         except KafkaException:
             return None
@@ -164,14 +170,14 @@ class Kafka(JobDestination):
 
     @property
     def _is_old(self) -> bool:
-        """Whether the parameters say that the broker cannot report its features. Such brokers have no transactions."""
+        """Whether `api.version.request` is false. Such brokers cannot report their features, nor use transactions."""
         return str(self._client.get("api.version.request")).lower() == "false"
 
     @property
     def _sending(self) -> dict[str, Any]:
-        """The settings of a producer. They keep each set of messages within the topic's limit.
+        """The settings of a producer. With these settings, no set of messages exceeds the topic's limit.
 
-        The limit is kept even if each message has hardly more than its key.
+        This is also true for a set of many messages with hardly more than a key.
         """
         limit = max(1, (self._limit or MAX_SET_BYTES + FRAMING_BYTES) - FRAMING_BYTES)
         most = MAX_EVENT_BYTES + FRAMING_BYTES
@@ -185,7 +191,7 @@ class Kafka(JobDestination):
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 50,
-            "auto.offset.reset": "earliest",  # if the broker has deleted the messages at the saved offset
+            "auto.offset.reset": "earliest",  # used if the broker has deleted the messages at the saved offset
         }
 
     def _end(self, place: TopicPartition) -> int:
@@ -197,7 +203,7 @@ class Kafka(JobDestination):
     def _partitions(self, consumer: Consumer) -> int:
         """Return the number of the topic's partitions.
 
-        This is the first request to the brokers, and soon shows whether a broker answers.
+        This is the first request to the brokers. Raises _Unanswered if no broker answers within a few seconds.
         """
         try:
             cluster = consumer.list_topics(self._topic, timeout=self._first_wait)
@@ -214,9 +220,9 @@ class Kafka(JobDestination):
         return len(topic.partitions)
 
     def _transactional(self) -> Producer | None:
-        """Make a producer that fences every earlier producer of this job.
+        """Make a producer for transactions. The broker then refuses requests of all earlier producers of this job.
 
-        Return None if the broker has no transactions.
+        Returns None if the broker has no transactions.
         """
         if self._is_old:
             return None
@@ -230,7 +236,10 @@ class Kafka(JobDestination):
         return producer
 
     def _ordered(self) -> Producer:
-        """Make a producer that delivers in order. It never retries, and sends a request only after the last answer."""
+        """Make a producer without transactions that delivers messages in order.
+
+        The producer never retries a request, and waits for each answer before it sends the next request.
+        """
         settings = {"acks": "all", "retries": 0, "max.in.flight": 1, "message.timeout.ms": int(WAIT * 1000)}
         return Producer({**self._sending, **settings})
 
@@ -249,7 +258,7 @@ class Kafka(JobDestination):
         self._bytes += len(arrow.text(lines))
 
     def commit(self) -> Memo:
-        if self._bytes > MAX_EVENT_BYTES:  # no batch of several events is as large
+        if self._bytes > MAX_EVENT_BYTES:  # a batch of this size has only one event
             raise Unavailable(f"kafka: {self._event(self._first)}, and a job sends at most {MAX_EVENT_BYTES:,}")
         self._check_brokers()
         with self._explained():
@@ -265,11 +274,11 @@ class Kafka(JobDestination):
     def _refused(self) -> Sequence[int]:
         """Return the numbers of the rows that the broker refused because their set was too large."""
         assert self._producer is not None
-        self._producer.poll(0)  # runs the callback that notes them
+        self._producer.poll(0)  # runs the callback that records the refused rows
         return self._partition.too_large
 
     def _refusal(self, rows: Sequence[int]) -> str:
-        """Write a sentence about rows that were refused together."""
+        """Return the text of the error for rows that the broker refused together."""
         largest = max(rows, key=lambda row: len(self._batch[row - self._first]))
         known = self._limit is not None
         if len(rows) == 1 or (self._limit is not None and len(self._batch[largest - self._first]) > self._limit):
@@ -285,7 +294,7 @@ class Kafka(JobDestination):
         )
 
     def _event(self, row: int) -> str:
-        """Write the beginning of a sentence about the size of an event."""
+        """Return the beginning of a sentence about the size of an event."""
         date = pa.chunked_array(self._dates)[row - self._first].as_py()
         named = f"event {row + 1} of the job" if date is None else f"the event of {_date_text(date)}"
         return f"{named} has {len(self._batch[row - self._first]):,} bytes"
@@ -298,7 +307,10 @@ class Kafka(JobDestination):
         self._producer = self._consumer = None
 
     def _note(self, error: KafkaError) -> None:
-        """Note why a broker does not answer. The library passes the reason to this callback, not to the exception."""
+        """Record the reason why a broker does not answer.
+
+        The library passes the reason to this callback. The library's exception does not have the reason.
+        """
         text = _MOMENT.sub("", error.str())
         matches = (
             (re.match(rf"(?:\w+://)?([^/]+)/\S+: {pattern}", error.str()), fault)
@@ -328,13 +340,16 @@ class Kafka(JobDestination):
             raise Unavailable(f"kafka: {reason}" + (f" ({why})" if why else "")) from None
 
     def _check_brokers(self) -> None:
-        """Raise HostRefused if the library knows a broker that is not allowed."""
+        """Raise HostRefused if the library has found a broker to which the service may not connect."""
         if self._brokers.settings:
             self._poll()
             self._brokers.raise_refused()
 
     def _poll(self) -> None:
-        """Make the library call `_note` with the errors so far, and `Brokers` with the brokers that it knows."""
+        """Let the library run its callbacks.
+
+        The library passes its errors to `_note`, and the brokers that the library knows to `Brokers`.
+        """
         clients: tuple[Consumer | Producer | None, ...] = (self._consumer, self._producer)
         for client in clients:
             if client is not None:
@@ -342,7 +357,10 @@ class Kafka(JobDestination):
                     client.poll(0)
 
     def _why(self) -> str:
-        """Return the reason why there is no answer; an empty text if the library has not reported a reason."""
+        """Return the reason why no broker answers. The result is empty if the library has not reported a reason.
+
+        Raises HostRefused if the library has found a broker to which the service may not connect.
+        """
         self._poll()
         self._brokers.raise_refused()
         brokers = [f"{self._brokers.name(at)}: {reason}" for at, reason in sorted(self._unreachable.items())]
@@ -355,7 +373,10 @@ def _date_text(milliseconds: int) -> str:
 
 
 def _general(error: KafkaError) -> str:
-    """Return the text for the code of an error. The error's own text is not used, since it may repeat the answer."""
+    """Return the library's general text for the code of an error.
+
+    The error's own text is not used, because it may contain the broker's answer.
+    """
     return KafkaError(error.code()).str()
 
 
@@ -364,9 +385,9 @@ class _Unanswered(Exception):
 
 
 class _Partition:
-    """The partition that a job writes to, and the job's rows that a consumer finds there.
+    """The partition that a job writes to. The job's rows can be read back from the partition.
 
-    `offset` is the saved offset up to which the job has written; None if no offset was saved yet.
+    `offset` is the saved offset after the last message of the job. None if no offset was saved yet.
     """
 
     def __init__(self, consumer: Consumer, place: TopicPartition, job: str, offset: int | None) -> None:
@@ -375,16 +396,19 @@ class _Partition:
         self._job = job
         self._offset = offset
         self.too_large: Sequence[int] = ()
-        """The numbers of the rows in the last batch that the broker refused as too large."""
+        """The numbers of the rows in the last batch that were too large for the broker."""
         self._after_gap: frozenset[int] = frozenset()
-        """The numbers of the rows that consumers see after a gap. These rows must not be sent again."""
+        """The numbers of the rows that consumers see after a missing row. These rows must not be sent again."""
 
     @property
     def memo(self) -> Memo:
         return {"partition": self.place.partition, "offset": self._offset}
 
     def read_back(self, sent: int, end: int) -> int:
-        """Return the number of the job's rows that consumers see without a gap; it is at least `sent`."""
+        """Count the job's rows that consumers see before the first missing row. The result is at least `sent`.
+
+        Messages are read from the saved offset to the offset `end`.
+        """
         self._offset = end if self._offset is None else min(end, self._offset)
         rows = {row for row in self._rows(self._offset, end) if row >= sent}
         count = sent
@@ -396,7 +420,7 @@ class _Partition:
     def _rows(self, position: int, end: int) -> Iterator[int]:
         """Yield the numbers of the job's rows between two offsets.
 
-        The iteration ends sooner if the open transaction of another producer keeps consumers from reading on.
+        The iteration ends sooner if another producer's open transaction hides the next messages from consumers.
         """
         if position >= end:
             return
@@ -418,12 +442,16 @@ class _Partition:
         self._consumer.unassign()
 
     def _row(self, message: Message) -> int | None:
-        """Return the number of the job's row in a message; None for a message of another job."""
+        """Return the number of the row in a message of this job. Returns None for any other message."""
         job, _, row = (message.key() or b"").decode(errors="replace").partition("/")
         return int(row) if job == self._job and row.isdecimal() else None
 
     def produce(self, producer: Producer, batch: Sequence[bytes], first: int, failed: Callable[..., None]) -> None:
-        """Queue all messages in one call, which takes half the time of single calls. Pass each error to `failed`."""
+        """Queue the rows of a batch as messages. `first` is the number of the first row.
+
+        All messages are queued in one call, which takes half the time of single calls. Each error is passed to
+        `failed`.
+        """
         too_large: list[int] = []
         self.too_large = too_large
 
@@ -446,10 +474,10 @@ class _Partition:
 
 
 class _Way(Protocol):
-    """A way of sending batches to the partition."""
+    """A way of sending batches to the partition: with or without transactions."""
 
     def committed(self, sent: int) -> int:
-        """Return the number of delivered rows that the broker has recorded; it is at least `sent`."""
+        """Return the number of delivered rows that the broker has recorded. The result is at least `sent`."""
 
     def send(self, batch: Sequence[bytes], first: int) -> None:
         """Deliver rows. `first` is the number of the first row, counted from the start of the job."""
@@ -472,14 +500,14 @@ class _Transactions(_Way):
     def send(self, batch: Sequence[bytes], first: int) -> None:
         place = self._partition.place
         self._producer.begin_transaction()
-        self._partition.produce(self._producer, batch, first, lambda error: None)  # the commit fails with the error
+        self._partition.produce(self._producer, batch, first, lambda error: None)  # an error makes the commit fail
         reached = TopicPartition(place.topic, place.partition, first + len(batch))
         self._producer.send_offsets_to_transaction([reached], self._consumer.consumer_group_metadata(), WAIT)
         self._producer.commit_transaction(WAIT)
 
 
 class _Requests(_Way):
-    """Sends each batch without a transaction. The messages appear one after the other, as the broker accepts them."""
+    """Sends each batch without a transaction. Consumers see each message as soon as the broker accepts the message."""
 
     def __init__(self, producer: Producer, partition: _Partition) -> None:
         self._producer = producer

@@ -1,6 +1,6 @@
 """The table of destination types, and the function that makes a destination for a job.
 
-A destination's module is imported when a job needs it, because its packages are an extra.
+The module of a destination is imported only when a job needs it, because the module's packages are optional.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ def _donothing(job_id: str, params: Params, allowed: AllowedHosts) -> JobDestina
 
 @dataclass(frozen=True, slots=True)
 class DestinationKind:
-    """A row of KINDS. `make` makes the destination of a job from the job's ID, the parameters and the allowed hosts."""
+    """A row of KINDS. `make` makes a destination from a job's ID, the parameters and the allowed hosts."""
 
     make: Callable[[str, Params, AllowedHosts], JobDestination]
     extra: str | None = None
-    """The extra with the packages that the destination needs; None if it needs no packages."""
+    """The name of the extra with the packages that the destination needs. None if no packages are needed."""
     place: tuple[str, ...] = ()
-    """The parameters that say where the rows go."""
+    """The parameters that name the place of the delivered rows."""
     handed: tuple[str, ...] = ()
-    """The members of the memo that a job takes over if it continues another job at the same place."""
+    """The members of the memo that a new job takes over from an old job, if both deliver to the same place."""
 
 
 KINDS: Mapping[str, DestinationKind] = {
@@ -64,7 +64,10 @@ KINDS: Mapping[str, DestinationKind] = {
 
 
 def known_type(name: str) -> str:
-    """Find a destination type by its name, in any letter case. Raises ServiceError if the type is unknown."""
+    """Return the destination type that a name means. The name may be in any letter case.
+
+    Raises ServiceError if the type is unknown.
+    """
     type_ = canonical_type(name)
     if type_ not in KINDS:
         nearest = suggest_type(name)
@@ -74,10 +77,10 @@ def known_type(name: str) -> str:
 
 
 def check(type_: str, params: Mapping[str, Any], *, endless: bool, allowed: AllowedHosts) -> None:
-    """Check the parameters of a job before its launch, and check that the service may connect to the job's hosts.
+    """Check the parameters and the hosts of a job before the job is launched.
 
-    Raises ServiceError for a parameter or a host that cannot be used. A host without an address is accepted, because
-    the job waits until the host has an address.
+    Raises ServiceError for a parameter that cannot be used, and for a host to which the service may not connect. A host
+    without an address is accepted, because the job waits until the host has an address.
     """
     try:
         destination(type_, "", params, endless=endless, allowed=allowed).close()
@@ -90,10 +93,10 @@ def check(type_: str, params: Mapping[str, Any], *, endless: bool, allowed: Allo
 def destination(
     type_: str, job_id: str, params: Mapping[str, Any], *, endless: bool = True, allowed: AllowedHosts = EVERYTHING
 ) -> JobDestination:
-    """Make the destination of a job. With `endless`, the job's query has no end.
+    """Make the destination of a job. `endless` says that the job's query has no end.
 
-    Raises ServiceError for missing or unusable parameters, MissingExtra for a missing extra, and HostRefused for a host
-    that is not `allowed`. Each attempt of a delivery checks the hosts again.
+    Raises ServiceError for missing or unusable parameters, MissingExtra for missing packages, and HostRefused for a
+    host that is not `allowed`. The hosts are checked again at each attempt to deliver.
     """
     kind = KINDS[type_]
     if kind.extra is not None:
@@ -104,8 +107,8 @@ def destination(
 def handed_on(memo: Memo, before: tuple[str, Mapping[str, Any]], after: tuple[str, Mapping[str, Any]]) -> Memo:
     """Return the members of an old job's memo that the new job takes over: the partition, or the next file's number.
 
-    `before` has the type and the parameters of the old destination, and `after` those of the new destination. The
-    result is empty if the two destinations are not at the same place.
+    `before` has the type and the parameters of the old destination. `after` has the type and the parameters of the new
+    destination. The result is empty if the two jobs deliver to different places.
     """
     kind = KINDS[after[0]]
     same = before[0] == after[0] and all(before[1].get(key) == after[1].get(key) for key in kind.place)

@@ -1,15 +1,17 @@
-"""Rows as csv in numbered files of a storage. A file appears only when it is whole.
+"""Delivery of rows as csv in numbered files of a storage. A file appears in the storage only when it is complete.
 
-A file is completed when it reaches its size or its age, when the job is stopped, and when the job is complete. A new
-file gets the number after the highest number in the storage, and never replaces another file. Jobs with the same file
-names, even jobs of different services, agree on numbers by claims. The claim for number 7 is the hidden file
-`.web_007.csv.claim.part`, which contains the ID of the job. The claim is removed when the file `web_007.csv` is
-complete. If a storage accepts the same claim twice, claims work only between jobs of one process.
+A file is completed when it reaches its maximum size or age, when the job is stopped, and when the job is complete. A
+new file gets the number after the highest number in the storage, and never replaces another file.
 
-Before a file is completed, the job saves the number and the hash of the file, and which rows are in the file. If the
-service dies then, the next run looks for a file with this number and hash. If such a file exists, it is complete.
-Otherwise, the file is written again with the same rows. A suspended process that tries to complete the file much later
-finds it in the storage, and changes nothing.
+Several jobs may use the same file names, even jobs of different services. So a job first claims the number of a file.
+The claim for number 7 is the hidden file `.web_007.csv.claim.part`, which contains the ID of the job. The claim is
+removed when the file `web_007.csv` is complete. Some storages accept the same claim twice. In such a storage, claims
+work only between jobs of one process.
+
+Before a file is completed, the job saves the number and the hash of the file, and the number of the file's last row. If
+the service then dies, the next run of the job looks for a file with this number and hash. If such a file exists, it is
+complete. Otherwise, the next run writes the file again with the same rows. A suspended process may try to complete the
+file much later. The process then finds the file in the storage, and changes nothing.
 """
 
 from __future__ import annotations
@@ -33,13 +35,13 @@ from svcctl.service.rendering.rows import CSV
 from svcctl.storage import AddressedFailure, Sink, Storage
 
 LEAST_ROOM = 64 * 1024
-"""A file counts as full when it has room for fewer bytes than this, since a packer may hold back some bytes."""
+"""A file with room for fewer bytes than this counts as full, because a packer may still hold back some bytes."""
 
 
 MOST_PREPARED = 8
 """The maximum number of hashes that are saved for a file. Older hashes are dropped."""
 _CLAIMS: WeakValueDictionary[str, Lock] = WeakValueDictionary()
-"""The lock that a thread of this process holds while it claims a number, by the address of the claim."""
+"""The locks of this process, by the address of a claim. A thread holds the lock while it claims a number."""
 _CLAIMS_LOCK = Lock()
 
 
@@ -47,7 +49,7 @@ _CLAIMS_LOCK = Lock()
 class Names:
     """The names of files: `web_000.csv`, `web_001.csv`, … for the stem `web` and the extension `.csv`.
 
-    With `plain`, file number 0 is `web.csv`; this is for jobs that write a single file.
+    With `plain`, file number 0 is named `web.csv`. This option is for jobs that write a single file.
     """
 
     stem: str
@@ -64,7 +66,7 @@ class Names:
         return f"{folder}{slash}{derived_name(file, prefix='.', suffix=f'.claim{PART_SUFFIX}')}"
 
     def next(self, storage: Storage) -> int:
-        """Return the number after the highest number in the storage. Files count whatever their packing is."""
+        """Return the number after the highest number in the storage. Files with every packing are counted."""
         suffixes = "|".join(re.escape(packing.suffix) for packing in PACKINGS.values())
         numbered = re.compile(rf"{re.escape(self.stem)}_([0-9]{{3,}}){re.escape(self.extension)}(?:{suffixes})")
         matches = map(numbered.fullmatch, storage.beginning(f"{self.stem}_"))
@@ -75,8 +77,8 @@ class Names:
 class _File:
     """The file that is being written. Rows go through the packer and the counter into the sink.
 
-    If `sink` is None, the storage already has the file, and rows are dropped. `finished` means that the sink has all
-    bytes of the file.
+    The sink writes to the storage. If `sink` is None, the storage already has the file, and the rows are dropped.
+    `finished` means that all bytes of the file are written.
     """
 
     sink: Sink | None
@@ -86,10 +88,10 @@ class _File:
 
 
 class NumberedFiles(JobDestination):
-    """Writes files to a storage. Their names come from `names`, followed by the suffix of the packing.
+    """Writes rows to files in a storage. The name of a file comes from `names`, followed by the suffix of the packing.
 
-    A file has at most `size` bytes, unless a single row has more. It is completed within `age` seconds. The storage's
-    connections go through the `proxy`, if there is a proxy.
+    A file has at most `size` bytes, unless a single row has more bytes. Each file is completed within `age` seconds. If
+    there is a `proxy`, the storage connects through the proxy.
     """
 
     rows = CSV
@@ -117,8 +119,10 @@ class NumberedFiles(JobDestination):
         self._proxy = proxy
         self._number = 0
         self._prepared: Sequence[str] = ()
-        """The hashes that the prepared file with this number may have; empty before a file is prepared. A file that was
-        prepared several times may have several hashes, since each encryption of an archive gives other bytes."""
+        """The hashes that the prepared file with this number may have. Empty before a file is prepared.
+
+        Each encryption of an archive gives other bytes, so a file that was prepared several times has several hashes.
+        """
         self._head = b""
         self._file: _File | None = None
 
@@ -152,7 +156,7 @@ class NumberedFiles(JobDestination):
         return _File(sink, counted, self._packing.packer(counted, inner, self._password), finished=is_stored)
 
     def _is_stored(self) -> bool:
-        """Whether the storage has the prepared file."""
+        """Return whether the storage has the prepared file."""
         if not self._prepared or self._storage.size(self._path) is None:
             return False
         return self._storage.sha256(self._path) in self._prepared
@@ -162,9 +166,9 @@ class NumberedFiles(JobDestination):
         return self._names.name(self._number) + self._packing.suffix
 
     def _claimed(self) -> int:
-        """Claim a number that no file has, and return it.
+        """Claim a number that no file has, and return the number.
 
-        A prepared file keeps its number. A new file gets the number after the highest.
+        A prepared file keeps its number. A new file gets the number after the highest number in the storage.
         """
         number = self._number
         if not self._prepared and not (self._names.plain and number == 0):
@@ -205,7 +209,7 @@ class NumberedFiles(JobDestination):
             if self._file.sink is not None:
                 with _retried():
                     self._file.sink.complete()
-            with suppress(SvcctlError):  # a claim that is left next to its file does no harm
+            with suppress(SvcctlError):  # a claim that remains next to its complete file does no harm
                 self._storage.remove(self._names.claim(self._number))
             self._file, self._prepared = None, ()
             self._number += 1
@@ -224,9 +228,10 @@ class NumberedFiles(JobDestination):
 
 @contextmanager
 def _retried() -> Iterator[None]:
-    """Turn every error of the storage into Unavailable, since access to a bucket may be granted while the job retries.
+    """Turn every error of the storage into Unavailable, so that the job retries.
 
-    The message ends with the address of the object, so that narrow lists cut the address first.
+    Refused access is retried, too, because access to a bucket may be granted later. The message ends with the address
+    of the object, because narrow lists cut off the end of a message.
     """
     try:
         yield

@@ -1,6 +1,6 @@
-"""The parameters of a destination in a request: checked by the table of `api/destinations`, and read by key.
+"""The parameters of a destination in a request. The table in `api/destinations` has the rules for parameters.
 
-Keys that no destination knows are kept with the job and otherwise ignored.
+Unknown keys are saved with the job, and otherwise ignored.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from svcctl.words import nearest
 
 
 class Params:
-    """The parameters of one job's destination. With `endless`, the job's query has no end.
+    """The parameters of one job's destination. `endless` says that the job's query has no end.
 
-    Raises ServiceError, which names all missing parameters, or the first parameter that cannot be used.
+    Raises ServiceError if parameters are missing. The error names all missing parameters. Also raises ServiceError for
+    the first parameter that cannot be used.
     """
 
     def __init__(self, type_: str, values: Mapping[str, Any], *, endless: bool) -> None:
@@ -33,9 +34,10 @@ class Params:
         self._destination = destination
 
     def text(self, key: str, default: str = "") -> str:
-        """Return the value of a parameter. If there is none, return the parameter's own default, or else `default`.
+        """Return the value of a parameter, or its default value if the request does not set the parameter.
 
-        The value is in lower case if letter case does not matter for this parameter.
+        The argument `default` is used for a parameter without a default of its own. The result is in lower case if
+        letter case does not matter for this parameter.
         """
         return api.text_of(self._destination, key, default)
 

@@ -1,6 +1,6 @@
-"""The destinations s3 and hdfs: the storage that their parameters describe, and the names of their files.
+"""The destinations s3 and hdfs. Their parameters define the storage and the names of the files.
 
-Both complete a file when it reaches a size in MB (`retention.size`) or an age in seconds (`retention.time`).
+Both destinations complete a file at a size in MB (`retention.size`) or at an age in seconds (`retention.time`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ UNLIMITED_SIZE, UNLIMITED_AGE = 1 << 62, float("inf")
 
 
 def s3(job_id: str, params: Params, allowed: AllowedHosts) -> NumberedFiles:
-    """Make the destination s3. It writes objects `<s3.fileName>_<nnn>.csv`, with the suffix `.gz` or `.zip` if packed.
+    """Make the destination s3. It writes objects named `<s3.fileName>_<nnn>.csv`.
 
-    With `multiplefile` false, the job writes the single object `<s3.fileName>.csv`, or a numbered object if that name
-    is taken. `s3.fileName` is the job's ID by default. `aws.endpoint` is the URL of another S3 service. Requests are
-    signed with `aws.accesskey`, or not at all, because a job must never use credentials of the service's machine.
-    Redirects are followed to allowed hosts only.
+    Packed objects also have the suffix `.gz` or `.zip`. If `multiplefile` is false, the job writes the single object
+    `<s3.fileName>.csv`. If an object with this name exists, the job writes a numbered object instead. `s3.fileName` is
+    the job's ID by default. `aws.endpoint` is the URL of an S3 service other than Amazon's.
+
+    Requests are signed with `aws.accesskey`. Without this parameter, requests are not signed, because a job must never
+    use credentials of the service's machine. Redirects are followed to allowed hosts only.
     """
     from svcctl.storage.s3 import DEFAULT_REGION, S3, Keys, endpoint_of
 
@@ -55,11 +57,11 @@ def s3(job_id: str, params: Params, allowed: AllowedHosts) -> NumberedFiles:
 
 
 def hdfs(job_id: str, params: Params, allowed: AllowedHosts) -> NumberedFiles:
-    """Make the destination hdfs. It numbers files before the extension: `/logs/web_000.csv`, `/logs/web_001.csv`, ….
+    """Make the destination hdfs. It writes numbered files: `/logs/web_000.csv`, `/logs/web_001.csv`, ….
 
-    A NameNode sends its clients to DataNodes, and the library connects to these. So if hosts are limited, the allowed
-    hosts must list the NameNode by name or address. The service connects only to an address that was checked, and
-    prefers IPv4, as Hadoop does.
+    The NameNode is the server in `fs.defaultFS`. A NameNode sends its clients to other servers, the DataNodes, and the
+    client library connects to these servers. So if hosts are limited, the allowed hosts must list the NameNode by name
+    or address. The service connects only to an address that was checked, and prefers IPv4, as Hadoop does.
     """
     from svcctl.storage.hdfs import Hdfs
 
@@ -73,7 +75,7 @@ def hdfs(job_id: str, params: Params, allowed: AllowedHosts) -> NumberedFiles:
         address = min(addresses, key=lambda text: ":" in text)
     try:
         storage = Hdfs(params.text("fs.defaultFS"), replication=replication, address=address)
-    except UsageError:  # a host without a port may be a cluster that this machine knows
+    except UsageError:  # a URL may omit the port only if Hadoop's configuration has a cluster of this name
         raise refused("fs.defaultFS", "must be of the form hdfs://host:port") from None
     stem, extension = posixpath.splitext(params.text("file").lstrip("/"))
     return NumberedFiles(

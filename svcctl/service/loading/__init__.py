@@ -1,1 +1,1 @@
-"""Loading events: from files, and demo events."""
+"""Loads events from files, and makes demo events."""

@@ -1,7 +1,7 @@
-"""SQL that splits the lines of access logs. Usual lines are split at quotes and blanks, all other lines by a pattern.
+"""SQL that splits the lines of access logs into parts such as host, time and status.
 
-A usual line has no backslash, and no brackets except those around its time. Splitting it gives the same parts as the
-groups of the pattern.
+A usual line has no backslash, and has brackets only around its time. Usual lines are split at quotes and blanks. All
+other lines are split with a pattern. For a usual line, the pattern would give the same parts.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _STEPS = (
     "string_split(parts[1], '[') AS head, string_split(parts[3], ' ') AS numbers",
     "string_split(head[1], ' ') AS peer, string_split(head[2], '] ') AS clock",
 )
-"""The steps of a split. First, a line is split at quotes.
+"""The steps that split a line. The first step splits the line at quotes.
 
-Then the parts before and after the request are split at brackets and blanks.
+The next steps split the parts before and after the request at brackets and blanks.
 """
 _USUAL = " AND ".join(
     (
@@ -35,7 +35,7 @@ _USUAL = " AND ".join(
         ),
     )
 )
-"""The condition of a usual line. Its numbers must have the form in which DuckDB writes them."""
+"""SQL for the condition that a line is usual. Numbers in the line must have the form in which DuckDB writes numbers."""
 _SPLIT = {
     "server": "''",
     "host": "peer[1]",
@@ -51,9 +51,9 @@ _SPLIT = {
 
 
 def hits(pattern: str) -> str:
-    """SQL for the number and text of `lines`, and the column `hit` with the groups of the pattern.
+    """Return SQL for the table `lines` with one more column, `hit`, which has the parts of each line.
 
-    The groups are empty for a line that does not match.
+    The parts are named like the groups of the pattern. All parts are empty for a line that does not match the pattern.
     """
     table = "lines"
     for step in _STEPS:
@@ -64,7 +64,10 @@ def hits(pattern: str) -> str:
 
 
 def with_request(table: str) -> str:
-    """SQL for a table of hits with the parts of their `request`. The protocol of a request may be missing."""
+    """Return SQL that splits the request of each hit into method, URI and protocol, in the new column `request`.
+
+    The protocol of a request may be missing.
+    """
     words = "len(words) = 3 AND words[1] <> '' AND words[3] LIKE 'HTTP/_%'"
     plain = " AND ".join(f"NOT contains(hit.request, chr({code}))" for code in _BACKSLASH_TAB_FEED_RETURN[1:])
     split = "{'method': words[1], 'uri': words[2], 'protocol': words[3]}"

@@ -1,8 +1,8 @@
-"""The columns of a file: their names, their types, and the SQL that reads them, for each kind of file.
+"""The columns of a file: their names, their types, and the SQL that reads them. Each kind of file has its own function.
 
-SQL selects text from the table `lines`, which has the number and text of each line; for csv, it has the number and the
-cells of each row. The head of a file decides the types of csv, logfmt and JSON. If a later row does not fit these
-types, the whole file decides them.
+The SQL reads the table `lines`, which has the number and the text of each line. For csv, the table has the number and
+the cells of each row. The types of csv, logfmt and JSON are found in the first rows of a file (the head). If a later
+row does not fit these types, the types are found in the whole file.
 """
 
 from __future__ import annotations
@@ -36,17 +36,18 @@ from svcctl.service.loading.times import in_utc, yearless
 from svcctl.service.loading.values import NUMBER_LIKE, ODD, WAYS, is_nested, nothing
 
 MAX_STRUCTURES = 100_000
-"""The maximum number of different structures that the objects of a file may have."""
+"""The maximum number of different structures of JSON objects in a file. A structure has the members and their types."""
 _PEER = r"^(?:\[([0-9A-Fa-f:.]+)\]|(\d+\.\d+\.\d+\.\d+))(?::\d+)?$"
-"""Matches an address that has a port, is in brackets, or both, as some servers write it."""
+"""Matches an address with a port, an address in brackets, or an address with both. Some servers write these forms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The rules for the columns of a file, which are known before it is read.
+    """The rules for the columns of a file. The rules are known before the file is read.
 
-    They are the rules for objects, the texts that mean null, and the zone of times. `rows` returns the rows of a query
-    over the table `lines`, which has the head or the whole file.
+    `flattening` has the rules for objects. `null` has the texts that mean null. `zone` is the zone of times without a
+    zone. `rows` runs a query over the table `lines`, and returns the rows of the result. The table has the head of the
+    file, or the whole file.
     """
 
     flattening: Flattening
@@ -56,19 +57,21 @@ class Wanted:
 
     @property
     def types(self) -> Mapping[str, Type]:
-        """The types of columns that the table has or the user names."""
+        """The types of the columns that the table already has, and the types that the user names."""
         return self.flattening.types
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of a file as SQL over `table`, with their types in DuckDB.
+    """The columns of a file: the SQL of each column over `table`, and the type of each column in DuckDB.
 
-    `line` is the number of a row, and `text` is the entry. `marks` has the conditions for rows in which values were
-    changed; each condition belongs to a column, or to the whole row under the name "". `blank` are the columns without
-    values. `misfit` is not null in a row that does not fit the types. In JSON, `misfit` is the structure of a row if it
-    was not seen before, and `members` has the types of members. `flat` has the objects that became columns. `is_dated`
-    means that the kind of file defines the form of its times.
+    `line` is SQL for the number of a row, and `text` is SQL for the text of a row. `marks` has SQL conditions for
+    changed values, by the kind of change and the column. The column name "" means a change of the whole row. `blank`
+    has the columns without values.
+
+    `misfit` is SQL that gives null for a row that fits the types. For JSON, this SQL gives the structure of a row if the
+    structure was not seen before. `members` has the types of JSON members, and `flat` describes the objects that became
+    columns. `is_dated` means that the kind of file defines the form of its times.
     """
 
     table: str
@@ -84,12 +87,12 @@ class Columns:
     is_dated: bool = False
 
     def fits(self, structure: str) -> bool:
-        """Whether rows of JSON with another structure have the same columns with the same types."""
+        """Return whether JSON rows with this new structure have the same columns with the same types."""
         return self.flat is not None and structure != "" and self.flat.fits(json.loads(structure), self.members)
 
     @property
     def paths(self) -> Mapping[str, Sequence[str]]:
-        """The path of members to each column. For most kinds of file, it is just the column's name."""
+        """The path of each column: the names of nested members. For most kinds of file, a path is the column's name."""
         inside = {leaf.name: leaf.path for leaf in self.flat.leaves} if self.flat else {}
         return {name: inside.get(name, (name,)) for name in self.types}
 
@@ -101,9 +104,9 @@ def _csv(file: KnownFile, rules: Wanted) -> Columns:
 
 
 def _fields(file: KnownFile, rules: Wanted) -> Columns:
-    """Return the columns of a file that names its fields.
+    """Return the columns of a file that names its fields in a comment.
 
-    Times without a zone are in UTC in such a file, so this is not reported.
+    In such a file, times without a zone are always in UTC. So the user gets no note about the assumed zone.
     """
     assert file.heading is not None
     columns = _csv(file, replace(rules, null=(*rules.null, *file.heading.null)))
@@ -111,9 +114,9 @@ def _fields(file: KnownFile, rules: Wanted) -> Columns:
 
 
 def _typed(names: Sequence[str], table: str, rules: Wanted, misfits: Sequence[str] = ()) -> Columns:
-    """Return the columns of a table of text. One query finds their types.
+    """Return the columns of a table that has only text. One query finds the types of all columns.
 
-    `misfits` are additional conditions for rows that do not fit.
+    `misfits` has additional SQL conditions for rows that do not fit.
     """
     cells = {name: nothing(quote(name), rules.null) for name in names}
     open_ = {name: cell for name, cell in cells.items() if name not in rules.types}
@@ -135,7 +138,7 @@ def _typed(names: Sequence[str], table: str, rules: Wanted, misfits: Sequence[st
             misfit.append(f"{cell} IS NOT NULL AND {sql[name]} IS NULL")
         elif odd and 2 * numbers >= values:
             mixed[name] = ODD.format(cell)
-    if values_sql:  # computed once, and then used both as values and to find misfits
+    if values_sql:  # each value is computed once, and used both as the value and to find misfits
         table = f"(SELECT *, {{{', '.join(values_sql)}}} AS {quote(VALUES)} FROM {table})"
     return Columns(
         table,
@@ -149,11 +152,13 @@ def _typed(names: Sequence[str], table: str, rules: Wanted, misfits: Sequence[st
 
 
 def _counts(cells: Sequence[str], table: str, rules: Wanted) -> dict[int, list[int]]:
-    """Count the values of each cell.
+    """Count the values of each column that pass the tests for numbers and other types.
 
-    For each cell, return how many values are not null, how many match NUMBER_LIKE, how many match ODD, and how many
-    pass each test of WAYS. The result is empty if there are no rows. The cells become rows of one column, because each
-    use of a pattern takes time and memory.
+    `cells` has the SQL of each column. The result has a list of counts for each column, by the index of the column. The
+    counts are: values that are not null, values that match NUMBER_LIKE, values that match ODD, and values that pass
+    each test of WAYS. The result is empty if there are no rows.
+
+    The query first collects all values in one column, because each use of a pattern takes time and memory.
     """
     tests = (NUMBER_LIKE, ODD, *(test for _, test in WAYS))
     counts = ", ".join(f"count(*) FILTER ({test.format('value')})" for test in tests)
@@ -171,7 +176,10 @@ _VALUE = (
 
 
 def _logfmt(file: KnownFile, rules: Wanted) -> Columns:
-    """Return the columns of lines of key=value: one column for each key. A value that contains blanks is in quotes."""
+    """Return the columns of logfmt, which has lines of pairs `key=value`. Each key becomes a column.
+
+    A value that contains blanks is in quotes.
+    """
     lists = (f"regexp_extract_all(line, {literal(_PAIR)}, {at}) AS {part}" for at, part in ((1, "keys"), (2, "texts")))
     pairs = f"(SELECT number, line, {', '.join(lists)} FROM lines)"
     rows = rules.rows(
@@ -194,7 +202,7 @@ def _logfmt(file: KnownFile, rules: Wanted) -> Columns:
 
 
 def _check_number(file: KnownFile, names: Sequence[str], entry: str) -> None:
-    """Raise UsageError if there are too many columns, or no columns."""
+    """Raise UsageError if a file has too many columns, or no columns."""
     if len(names) > MAX_FIELDS:
         raise UsageError(f"{file.source.name} has more than {MAX_FIELDS} fields")
     if not names:
@@ -205,7 +213,7 @@ _SCALARS = (*JSON_NUMBERS, "BOOLEAN", "VARCHAR")
 
 
 def _json(file: KnownFile, rules: Wanted) -> Columns:
-    """Return the columns of JSON objects. Members of objects inside them can have columns, too.
+    """Return the columns of JSON objects. Members of nested objects can also become columns.
 
     NaN and infinite values become null, as in parquet.
     """
@@ -263,7 +271,7 @@ def _json(file: KnownFile, rules: Wanted) -> Columns:
 
 
 def _json_value(leaf: Leaf, type_: str) -> str:
-    """SQL for the values of one column of JSON."""
+    """Return SQL for the values of one column of JSON."""
     if not (leaf.is_mixed or leaf.is_hidden):
         return ".".join(("event", *map(quote, leaf.path)))
     value = f"TRY_CAST(line ->> {pointer(leaf.path)} AS {type_})"
@@ -271,7 +279,7 @@ def _json_value(leaf: Leaf, type_: str) -> str:
 
 
 def _transform(leaves: Sequence[Leaf], types: Mapping[str, str]) -> dict[str, Any]:
-    """Return the types of the members that DuckDB reads in one pass, nested like the objects."""
+    """Return the types of the members that DuckDB reads in one pass. The result is nested like the objects."""
     members: dict[str, Any] = {}
     for leaf in leaves:
         if not (leaf.is_mixed or leaf.is_hidden):
@@ -283,20 +291,20 @@ def _transform(leaves: Sequence[Leaf], types: Mapping[str, str]) -> dict[str, An
 
 
 def _is_mixed(leaf: Leaf) -> bool:
-    """Whether a column has numbers and other values, and at least half of its values are numbers."""
+    """Return whether a column has numbers and other values, and at least half of its values are numbers."""
     member = leaf.member
     others = member.others + member.arrays + (0 if leaf.is_mixed else member.objects)
     return 0 < others <= member.numbers
 
 
 def _is_odd(leaf: Leaf) -> str:
-    """SQL for the condition that a value of JSON is not a number."""
+    """Return SQL for the condition that a value of JSON is not a number."""
     types = (*JSON_NUMBERS, NULL, *(["OBJECT"] if leaf.is_mixed else []))
     return f"json_type(line, {pointer(leaf.path)}) NOT IN ({', '.join(map(literal, types))})"
 
 
 def _is_json(leaf: Leaf, value: str) -> str:
-    """SQL for the condition that a value of JSON is an array or an object."""
+    """Return SQL for the condition that a value of JSON is an array or an object."""
     if not leaf.has_values and (leaf.member.members or not leaf.member.objects):
         return f"{value} IS NOT NULL"
     types = "'ARRAY'" if leaf.is_mixed else "'ARRAY', 'OBJECT'"
@@ -310,16 +318,16 @@ def _escaped(text: str) -> str:
 
 _MAX_INT8 = (1 << 63) - 1
 _LEAST_ROUNDED = 1 << 53
-"""The smallest whole number that may be the result of rounding to float8: 2^53 + 1 becomes 2^53, too."""
+"""The smallest whole number that may be the result of rounding to float8. For example, 2^53 + 1 is rounded to 2^53."""
 _MOST_DIGITS = 10**20
-"""A number above this is hardly an ID whose digits matter."""
+"""A number above this limit is probably not an ID, so the rounding of such a number is not reported."""
 
 
 def _parquet(file: KnownFile, rules: Wanted) -> Columns:
-    """Return the columns of parquet. Members of structs have columns, too.
+    """Return the columns of parquet. Members of structs can also become columns.
 
-    A column becomes text if it has a number that int8 cannot hold. NaN and infinite values become null, because they
-    would spoil every sum of the column.
+    A column becomes text if it has a number that is too large for int8. NaN and infinite values become null, because
+    such values would make every sum of the column useless.
     """
     root = EventMember()
     described = _described(file, rules, "*", root)
@@ -350,9 +358,9 @@ def _parquet(file: KnownFile, rules: Wanted) -> Columns:
 def _described(
     file: KnownFile, rules: Wanted, value: str, parent: EventMember, path: MemberPath = ()
 ) -> dict[MemberPath, str]:
-    """Return the types of members by their paths: the members of a row, or of the struct `value`.
+    """Return the DuckDB types of all members of a row, or of all members of a struct in the row, by their paths.
 
-    The members are also added to `parent`.
+    `value` is the SQL that lists the members. `path` is the path of the struct. The members are also added to `parent`.
     """
     types: dict[MemberPath, str] = {}
     for name, type_, *_ in rules.rows(f"DESCRIBE SELECT {value} FROM {file.table}"):
@@ -413,7 +421,10 @@ _CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f")
 
 
 def _syslog(file: KnownFile, rules: Wanted) -> Columns:
-    """Return the columns of syslog by RFC 5424 and RFC 3164. Times of RFC 3164 have no year, see `yearless`."""
+    """Return the columns of syslog by RFC 5424 and RFC 3164.
+
+    Times of RFC 3164 have no year. The function `yearless` finds the year.
+    """
     zone = rules.zone or "UTC"
     yearly = f"try_strptime(hit.time2, {[f'%b %d %Y {clock}' for clock in _CLOCKS]})"
     old = yearless("hit.time2", [f"%b %d {clock}" for clock in _CLOCKS], file.newest)
@@ -449,7 +460,7 @@ def _syslog(file: KnownFile, rules: Wanted) -> Columns:
 def _log(file: KnownFile, rules: Wanted) -> Columns:
     """Return the columns of a log: the time, and a message that consists of the text before and after the time.
 
-    Brackets around the time alone are left out. Brackets around the time and other text belong to the message.
+    Brackets that enclose only the time are left out. Brackets that also enclose other text belong to the message.
     """
     names = "['before', 'opened', 'time', 'closed', 'message', 'joined']"
     sql = {
@@ -479,4 +490,4 @@ COLUMNS_OF: Mapping[str, Callable[[KnownFile, Wanted], Columns]] = {
     "logfmt": _logfmt,
     "fields": _fields,
 }
-"""For each name of a FileKind, the function that finds the columns of its files."""
+"""The function that finds the columns of a file, for each name of a FileKind."""

@@ -1,8 +1,8 @@
-"""Reads csv files: the names of the columns, and rows of cells. Each row has the number of its first line.
+"""Reads csv files: the names of the columns, and the cells of each row. Each row has the number of its first line.
 
-This module splits a block of the file into records, and Arrow parses their cells. Only one block is in memory at a
-time, and a quoted text of any length does not change this. A line ends with \\n, \\r\\n or \\r. Text after a closing
-quote belongs to the cell.
+A file is read in blocks. This module splits a block into records, which are the texts of rows. Arrow splits the records
+into cells. Only one block is in memory at a time, even if a quoted text is very long. A line ends with \\n, \\r\\n or
+\\r. Text after a closing quote belongs to the cell.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from svcctl.service.loading.skips import LONGEST_LINE, NOT_UTF8, Aside, Skip, Ta
 from svcctl.words import counted
 
 MAX_CELLS = 1 << 19
-"""The maximum number of cells that are read at once, from records of several lines."""
+"""The maximum number of cells that are read at once. This limit applies to records of several lines."""
 HEAD = 1 << 17
-"""The heading must end within this many bytes from the beginning of the file."""
+"""The maximum number of bytes from the beginning of a file to the end of the heading."""
 _COMMENT = re.compile(rb"(?m)^#[^\r\n]*")
 _FIELDS = re.compile(rb"(?i)#fields\b")
 _END = rb"(?:\r\n?|\n)"
@@ -44,10 +44,11 @@ _SEPARATOR = re.compile(rb"sep=([,;\t|])" + _END)
 
 @dataclass(frozen=True, slots=True)
 class CsvPatterns:
-    """A separator, and the patterns of a record, a record after blank lines, several records, and a cell.
+    """A separator of csv, and the patterns for csv with this separator.
 
-    The pattern of a cell, `padded`, includes the separator after the cell and the blanks after the separator. If not
-    `is_quoted`, a quote has no special meaning.
+    `record` matches one record, `filled` matches a record after blank lines, and `records` matches several records.
+    `padded` matches a cell, the separator after the cell, and the blanks after the separator. If `is_quoted` is false,
+    a quote has no special meaning.
     """
 
     separator: str
@@ -62,7 +63,7 @@ def shape(separator: str, *, is_quoted: bool = True) -> CsvPatterns:
     by = re.escape(separator.encode())
     cell = rb'(?:%s|(?!"))[^%s\r\n]*+' % (_QUOTED, by) if is_quoted else rb"[^%s\r\n]*+" % by
     cells = rb"(?:%s%s)*+" % (cell, by)
-    # Most lines have no quotes.
+    # Most lines have no quotes, so the first alternative is for such lines.
     record = rb'(?:[^"\r\n]*+%s|%s%s%s)' % (_END, cells, cell, _END)
     # A quote without an end in this block may end in the next block.
     padded = rb'(%s(?:(%s)|%s)|(?s:".*\Z))((?<=%s) *)?' % (cell, by, _END, by)
@@ -72,13 +73,15 @@ def shape(separator: str, *, is_quoted: bool = True) -> CsvPatterns:
 
 @dataclass(frozen=True, slots=True)
 class CsvHeading:
-    """The names of the columns, their separator, and the byte and the line at which the rows begin.
+    """The heading of a csv file: the names of the columns, the patterns of the file, and the place of the first row.
 
-    If all names have blanks before them, `padded` is true; then blanks after separators are not part of cells. If
-    `is_read` is true, the names were read from the first row. `first` is the first line; `blank` and `comments` are the
-    numbers of blank lines and comments before it. Some files name their fields in a comment. Then `fields_line` is this
-    comment, `null` are the texts that mean null by the file's comments, and `epochs` are the columns with times in
-    epoch seconds.
+    The rows begin at the byte `begin`, which is in the line `line`. `padded` is true if blanks follow all separators in
+    the heading. In this case, blanks after separators are not part of cells. `is_read` is true if the names were read
+    from the first row. `first` is the first line after blank lines and comments. `blank` and `comments` are the numbers
+    of blank lines and of comments before this line.
+
+    Some files name their fields in a comment. For such a file, `fields_line` is the comment, `null` has the texts that
+    mean null, and `epochs` has the columns with times in epoch seconds.
     """
 
     names: tuple[str, ...]
@@ -102,19 +105,21 @@ class CsvHeading:
 def heading(
     name: str, head: bytes, separator: str | None, *, header: bool | None = None, names: Sequence[str] = ()
 ) -> CsvHeading:
-    """Find the heading of a csv file. `head` has the first HEAD bytes of the file, or the whole file if it is shorter.
+    """Find the heading of a csv file. `head` has the first HEAD bytes of the file, or all bytes of a shorter file.
 
-    If `separator` is None, a first line such as `sep=;` names the separator. Otherwise, it is the most frequent of
-    comma, semicolon, tab and | in the heading.
+    If `separator` is None, a first line such as `sep=;` names the separator. Without such a line, the separator is the
+    character that is most frequent in the heading: comma, semicolon, tab or |.
 
-    `header` says whether the first row has names of columns. If it is None, the first row has names unless `names` are
-    given. If the first row has no names, it is data. Then the names of the columns are `names`, or numbers if no
-    `names` are given.
+    `header` says whether the first row has the names of the columns. If `header` is None, the first row has the names
+    if `names` is empty. Without names in the first row, this row is data.
+
+    The columns have the names in `names`. If `names` is empty, the columns have the names in the first row. If the
+    first row is data, the names are numbers.
 
     Raises UsageError if the first row cannot be read as names, or if its number of cells does not fit the number of
     `names`.
     """
-    head += b"\n" * (len(head) < HEAD)  # the file may end with the heading, without a line end
+    head += b"\n" * (len(head) < HEAD)  # a file may end after the heading, without a line end
     start, comments = _first_row(head, _end(_BLANK, head, len(BOM) if head.startswith(BOM) else 0))
     if declaration := _SEPARATOR.match(head, start):
         separator, start = separator or declaration[1].decode(), declaration.end()
@@ -171,9 +176,9 @@ def _first_row(head: bytes, start: int) -> tuple[int, int]:
 
 
 def _is_comment(line: str, following: str) -> bool:
-    """Whether a line before the rows is a comment: it begins with #, and is not the heading.
+    """Return whether a line before the rows is a comment. A comment begins with #, and is not the heading.
 
-    The line is the heading if the following line has as many cells and does not begin with #.
+    The line is the heading if the next line has the same number of cells, and does not begin with #.
     """
     by = frequent_separator(line)
     names_cells = not following.startswith("#") and 0 < line.count(by) == following.count(by)
@@ -181,10 +186,10 @@ def _is_comment(line: str, following: str) -> bool:
 
 
 def fitting_lines(lines: Sequence[str], separator: str | None) -> tuple[list[bool], Sequence[str]]:
-    """Return for each line whether its row fits; also return the cells of the first row.
+    """Return for each line whether its row is a plausible row of csv. Also return the cells of the first row.
 
-    A row fits if it has at least two cells, and no more cells than the first row. If the first row is a single name and
-    the separator is not known, rows with one cell fit, too.
+    A plausible row has at least two cells, and no more cells than the first row. If the first row is a single name and
+    `separator` is None, rows with one cell are also plausible.
     """
     filled = [at for at, line in enumerate(lines) if line.strip()]
     pairs = zip(filled, [*filled[1:], None], strict=True)
@@ -216,9 +221,9 @@ def batches(
     block_size: int = BLOCK_BYTES,
     longest: int = LONGEST_LINE,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows after the heading of a file. `tally` counts all other lines.
+    """Yield the rows after the heading of a file, in batches. `tally` counts all other lines.
 
-    In rows with too few cells, SHORT_ROW is true.
+    The column SHORT_ROW is true in rows with too few cells.
     """
     rows = _Rows(head, tally, longest)
     tally.add(Aside.BLANK, 1, count=head.blank)
@@ -236,9 +241,9 @@ def batches(
 
 
 def _without_comments(block: bytes, name: str, head: CsvHeading, number: int, tally: Tally) -> bytes:
-    """Empty the comments in a block of whole lines, and count them. `number` is the number of the block's first line.
+    """Replace the comments in a block of whole lines by empty lines. `tally` counts the comments.
 
-    Raises UsageError for a comment that names other fields.
+    `number` is the number of the block's first line. Raises UsageError for a comment that names other fields.
     """
     if not (block.startswith(b"#") or b"\n#" in block):
         return block
@@ -281,21 +286,22 @@ class _Rows:
         """The beginning of a record that the next block will complete."""
 
     def next_line(self) -> int:
-        """Return the number of the next line, after all blocks so far."""
+        """Return the number of the line that follows all blocks so far."""
         return self._number + _line_ends(self._rest)
 
     def of(self, block: bytes) -> Iterator[pa.RecordBatch]:
-        """Yield the rows whose records end in a block."""
+        """Yield the rows that end in a block. A row may begin in an earlier block."""
         yield from self._cut(self._rest + block, self._longest)
 
     def last(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that remain at the end of the file. Lines of a record that does not end are skipped."""
+        """Yield the rows that remain at the end of the file. A line with a quote that is not closed is skipped."""
         yield from self._cut(self._rest, 0)
 
     def _cut(self, data: bytes, most: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of some data. Keep the rest, which is the beginning of a record.
+        """Yield the rows in `data`. The rest of the data is the beginning of a record, and is kept for the next block.
 
-        If the rest is longer than `most` bytes, its first line is skipped, and the data after this line is read again.
+        If the rest is longer than `most` bytes, the first line of the rest is skipped. The data after this line is read
+        again.
         """
         if not data.strip(b"\r\n"):
             self._tally.add(Aside.BLANK, self._number, count=_line_ends(data))
@@ -324,7 +330,7 @@ class _Rows:
         self._rest = data
 
     def _lines(self, data: bytes) -> pa.RecordBatch | None:
-        """Return the rows of some data if each line is a row; otherwise return None."""
+        """Return the rows in `data` if each line is a row. Otherwise, return None."""
         if len(data) > self._longest or _lone_returns(data) or not _is_text(data):
             return None
         # If a quote is open at the end, the added line becomes part of the last row. Then the number of rows is wrong.
@@ -336,7 +342,7 @@ class _Rows:
         return _numbered(cells.slice(0, lines), pa.arange(self._number, self._number + lines), self._head)
 
     def _records(self, data: bytes) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of records that may have several lines. About MAX_CELLS cells at most are read at once."""
+        """Yield the rows of records that may have several lines. At most about MAX_CELLS cells are read at once."""
         number = self._number
         records: list[tuple[int, bytes]] = []
         most = max(1, MAX_CELLS // len(self._head.names))
@@ -360,9 +366,9 @@ class _Rows:
         self._tally.add(Aside.BLANK, number, count=_line_ends(data) - (number - self._number))
 
     def _filled(self, records: Sequence[tuple[int, bytes]]) -> pa.RecordBatch:
-        """Return the cells of records, with the numbers of their first lines.
+        """Return the cells of records, with the number of each record's first line.
 
-        Records that are not rows are left out.
+        Records with too many cells are left out, and counted as skipped.
         """
         names = self._head.names
         cells, bad = _parsed(b"".join(record for _, record in records), self._shape, names)
@@ -419,7 +425,7 @@ def _parsed(
     if not data:
         return empty, bad
     table = pa_csv.read_csv(
-        pa.BufferReader(BOM + data if data.startswith(BOM) else data),  # Arrow removes one byte order mark
+        pa.BufferReader(BOM + data if data.startswith(BOM) else data),  # Arrow removes the first byte order mark
         pa_csv.ReadOptions(use_threads=False, block_size=len(data) + 4, column_names=names),
         pa_csv.ParseOptions(
             delimiter=shape.separator,

@@ -1,7 +1,7 @@
 """Unpacks files (gzip, zstd), and checks that a file is complete and not damaged.
 
-If a file is cut off or damaged, DuckDB reads as much of it as it can, without an error. So before a packed file is
-loaded, all of it is read once, up to the check sum at its end.
+If a file is cut off or damaged, DuckDB reads the undamaged beginning without an error. So before a packed file is
+loaded, the whole file is read once, including the check sum at its end.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from svcctl.errors import UsageError
 from svcctl.service.loading.limits import LoadWatch
 
 CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-"""The codec of a packed file, by the first bytes of the file. The codec has the name that Arrow and DuckDB use."""
+"""The codecs of packed files, by the first bytes of the file. The names of the codecs are those of Arrow and DuckDB."""
 ENDINGS = (".gz", ".zst")
 BLOCK_BYTES = 1 << 20
 
 
 class _Unpacker(str):
-    """The program that unpacks a file to its standard output."""
+    """The name of a program that unpacks a file to standard output."""
 
 
 _UNREAD = (
@@ -71,7 +71,7 @@ class Source:
 
 
 def codec(source: Source) -> str | None:
-    """Return the codec of a file; None if the file is not packed. Raises UsageError when the file cannot be read."""
+    """Return the codec of a packed file, or None for any other file. Raises UsageError if the file cannot be read."""
     try:
         if not stat.S_ISREG(source.path.stat().st_mode):
             raise UsageError(f"cannot read {source.name}: it is not a regular file")
@@ -115,7 +115,7 @@ def opened(source: Source, watch: LoadWatch) -> Iterator[Contents]:
     """
     name = codec(source)
     with source.path.open("rb") as file:
-        stored = Contents(file, watch)  # many packed bytes may unpack to no bytes
+        stored = Contents(file, watch)  # packed bytes are watched, too, because they may unpack to no bytes
         if name is None:
             yield stored
             return
@@ -129,7 +129,7 @@ def opened(source: Source, watch: LoadWatch) -> Iterator[Contents]:
 
 
 def require_read(source: Source, head: bytes) -> None:
-    """Raise UsageError if a file's first bytes, `head`, are those of a row in _UNREAD."""
+    """Raise UsageError if a file cannot be loaded directly. `head` has the first bytes of the file."""
     for place, magic, what, remedy in _UNREAD:
         if head.startswith(magic, place):
             unread = f"{source.name} is {what}, which cannot be loaded directly"
@@ -139,7 +139,10 @@ def require_read(source: Source, head: bytes) -> None:
 
 
 def require_end(source: Source, contents: Path, bracket: bytes) -> None:
-    """Raise UsageError unless a file ends with `bracket`, not counting blanks. DuckDB accepts a file such as `[{},`."""
+    """Raise UsageError if a file does not end with `bracket`. Blanks may follow the bracket.
+
+    DuckDB would accept a file that is cut off, such as `[{},`.
+    """
     with contents.open("rb") as file:
         file.seek(max(0, contents.stat().st_size - BLOCK_BYTES))
         if not file.read().rstrip().endswith(bracket):

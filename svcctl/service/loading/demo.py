@@ -1,8 +1,8 @@
-"""Demo events: a web shop, its logins and its firewall, made as a function of time.
+"""Demo events: the requests of a web shop, its logins and its firewall.
 
-Every second of the calendar has its events, which are the same whenever they are made. So a table can be extended from
-its end at any time, and two computers show the same shop. DuckDB makes the events, see `engines/duckdb/demo_events.py`.
-This module has the tables, and decides which seconds are made, and when.
+The events of a second depend only on the date and time of this second. So a table can be extended from its end at any
+time, and two computers show the same shop. DuckDB makes the events, see `engines/duckdb/demo_events.py`. This module
+defines the tables, and decides which events are made, and when.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from svcctl.service.engines.duckdb.demo_events import made
 from svcctl.service.language.types import Column, Type
 
 TRANSACTION_SECONDS = 5 * UNITS["d"]
-"""The number of seconds whose events are made in one transaction.
+"""The events of this many seconds are stored in one transaction.
 
-The period is short, so that an interruption loses little and little memory is needed.
+The period is short, so that an interruption loses few events and little memory is needed.
 """
 GROW_SECONDS = 1.0
-"""While requests come, the interval at which a service extends the demo tables and stores its access log."""
+"""The interval at which a service with recent requests extends the demo tables and stores its access log."""
 QUIET_SECONDS, QUIET_GROW_SECONDS = 60.0, 60.0
-"""After QUIET_SECONDS without a request, the interval is QUIET_GROW_SECONDS: an idle service should cost nothing."""
+"""After QUIET_SECONDS without a request, the interval is QUIET_GROW_SECONDS, so that an idle service costs little."""
 SECONDS_AHEAD = 300
-"""The number of seconds whose events a running service makes at once.
+"""A running service makes the events of this many seconds at once.
 
-DuckDB takes longer to plan the statement than to make the events.
+The reason is that DuckDB takes longer to plan the statement than to make the events.
 """
 
 
 def extend(engine: Tables, until: datetime, history: timedelta) -> Iterator[tuple[str, float, int]]:
-    """Extend the demo tables up to the whole second of `until` (aware).
+    """Extend the demo tables up to the whole second of `until`, which has a time zone.
 
-    A table that is missing or empty begins at `history` before `until`. Yields the name of a table, the fraction of its
-    events that are done, and the number of events that were added.
+    A table that is missing or empty begins at `history` before `until`. If `history` is 0, nothing is done. After each
+    transaction, yields the name of the table, the completed fraction of its new events, and the number of added events.
     """
     for table in TABLES if history else ():
         yield from _extend(engine, table, int(until.timestamp()), history)
@@ -54,7 +54,7 @@ def _extend(engine: Tables, table: str, end: int, history: timedelta) -> Iterato
     if start >= end:
         return
     bounds = [*range(start, end, TRANSACTION_SECONDS), end]
-    with ThreadPoolExecutor(1) as ahead:  # one stretch is made while the previous stretch is stored
+    with ThreadPoolExecutor(1) as ahead:  # the next events are made while the previous events are stored
         coming = ahead.submit(made, table, *bounds[:2])
         for stop, after in zip(bounds[1:], [*bounds[2:], None], strict=True):
             events = coming.result()
@@ -64,16 +64,19 @@ def _extend(engine: Tables, table: str, end: int, history: timedelta) -> Iterato
 
 
 class GrowingTables:
-    """The demo tables of a running service. Events are made in advance, so that a call of `extend` only stores them."""
+    """The demo tables of a running service. Events are made in advance, so that `extend` only stores events."""
 
     def __init__(self, engine: Tables, history: timedelta) -> None:
         self._engine = engine
         self._history = history
         self._ahead: dict[str, tuple[pa.Table, int]] = {}
-        """For each table, the events that are not stored yet, and the second at which they end."""
+        """For each table, the events that are not stored yet, and the end of their period in epoch seconds."""
 
     def extend(self, until: datetime) -> int:
-        """Like the function `extend`, for frequent calls. Returns the number of events that were added."""
+        """Extend the demo tables as the function `extend` does, but for frequent calls.
+
+        Returns the number of added events.
+        """
         end = int(until.timestamp())
         return sum(self._extend(table, end) for table in TABLES) if self._history else 0
 
@@ -87,7 +90,7 @@ class GrowingTables:
             is_due = pc.less(ahead["eventdate"], moment)
             due, ahead = ahead.filter(is_due), ahead.filter(pc.invert(is_due))
             added = self._engine.append(table, due.to_reader()) if due.num_rows else 0
-        self._ahead[table] = ahead, last  # only after success: after a failure, the end of the table is read again
+        self._ahead[table] = ahead, last  # not set after a failure, so that the end of the table is read again
         return added
 
 

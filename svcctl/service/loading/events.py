@@ -1,7 +1,12 @@
-"""The SQL that turns the rows of a file into events.
+"""SQL that turns the rows of a file into events.
 
-A row has more columns than its event: the number of its line, the reason why it is skipped (null if it is not), the
-values that do not fit their columns, a mark for each change, and a sign if the row may not fit the layout of its file.
+The SQL returns the columns of the event, and these additional columns:
+
+- the number of the row's line
+- the reason why the row is skipped; null for a row that is not skipped
+- the values that do not fit their columns
+- a bit for each kind of change of a value
+- a text if the row may not fit the columns that were found for the file
 """
 
 from __future__ import annotations
@@ -19,9 +24,10 @@ from svcctl.service.loading.values import NUMBERS, LoadedField, converted
 MIN_DATE = "epoch_ms(0)"
 """The earliest date of a stored event. Queries cannot begin before this date."""
 MARKS, MISFIT, SKIPPED, NULLS = "(marks)", "(misfit)", "(skipped)", "(nulls)"
-"""The names of the added columns.
+"""The names of additional columns.
 
-In this order, they have: bits of changes, the misfits of `Columns`, the reason of a skip, and values that do not fit.
+MARKS has the bits of changes, and MISFIT has the value of `misfit` in `Columns`. SKIPPED has the reason why a row is
+skipped. NULLS has the values that do not fit their columns.
 """
 BITS: Mapping[Change, int] = {change: 1 << at for at, change in enumerate(Change)}
 _WHEN, _TEXT = "(when)", "(text)"
@@ -29,10 +35,10 @@ _LONGEST_SHOWN = 200
 
 
 def select(layout: Layout, types: Mapping[str, Type]) -> str:
-    """SQL for the rows as events. `eventdate` is the time, and columns named in `types` are converted to these types.
+    """Return SQL for the rows of a file as events. The columns in `types` are converted to the types given there.
 
-    In a skipped row, eventdate is null, and SKIPPED has the reason, a column, its value, and the beginning of the line.
-    NULLS has the columns whose values do not fit, with these values.
+    The column eventdate is the time of the event. In a skipped row, eventdate is null. SKIPPED then has the reason, a
+    column, the column's value, and the beginning of the line. NULLS has each value that does not fit, with its column.
     """
     columns = layout.columns
     inner = [f"{sql} AS {quote(name)}" for name, sql in columns.sql.items()]
@@ -70,7 +76,7 @@ def _bits(conditions: Mapping[Change, str]) -> str:
 
 
 def _when(layout: Layout) -> str:
-    """SQL for the time of a row, which may be earlier than MIN_DATE."""
+    """Return SQL for the time of a row. The time may be earlier than MIN_DATE."""
     time, times = layout.fields[layout.time], layout.times
     if layout.clock is None:
         return as_time(time.stored, time.type, times)
@@ -81,14 +87,20 @@ def _when(layout: Layout) -> str:
 
 
 def _time_of_day(clock: LoadedField) -> str:
-    """SQL for the time of day of a row. A missing time is midnight. 24:00 gives null, because it is on the next day."""
+    """Return SQL for the time of day of a row. A missing time means midnight.
+
+    The time 24:00 gives null, because it belongs to the next day.
+    """
     text = f"coalesce(nullif({clock.stored}::VARCHAR, ''), '00:00')"
     digits = f"try_strptime(lpad({text}, 6, '0'), '%H%M%S')::TIME"
     return f"nullif(coalesce(TRY_CAST({text} AS TIME), {digits}), TIME '24:00')"
 
 
 def _skip(layout: Layout) -> str:
-    """SQL for the reason why a row is skipped, with a column and the column's value; null if the row is not skipped."""
+    """Return SQL for the reason why a row is skipped, with a column and the column's value.
+
+    The SQL gives null for a row that is not skipped.
+    """
     time, text, when = layout.fields[layout.time], quote(_TEXT), quote(_WHEN)
     value = f"({time.raw})::VARCHAR"
     cells = ", ".join(f"nullif({quote(name)}::VARCHAR, '')" for name in layout.fields)
@@ -127,9 +139,9 @@ def _reason(skip: Skip, name: str, value: str = "NULL::VARCHAR", begins: str = "
 
 
 def _nulls(fields: Mapping[str, LoadedField]) -> str:
-    """SQL for a list of the columns whose values do not fit, with these values.
+    """Return SQL for a list of the values that do not fit their columns, each with the name of its column.
 
-    The list has null in place of each column whose value fits. The whole list is null if all values fit.
+    The list has null in place of each value that fits. The whole list is null if all values fit.
     """
     bad = {name: field for name, field in fields.items() if field.raw != field.stored}
     values = (
@@ -142,7 +154,7 @@ def _nulls(fields: Mapping[str, LoadedField]) -> str:
 
 
 def _marks(layout: Layout, fields: Mapping[str, LoadedField]) -> dict[Change, str]:
-    """Return the conditions of the changes that can be seen in the event's time and in the stored values."""
+    """Return SQL conditions for the changes that depend on the event's time or on the stored values."""
     event_time, time = layout.fields[layout.time], quote(layout.time)
     times = [quote(_WHEN), *(field.stored for field in fields.values() if field.type is Type.TIMESTAMP)]
     marks = {Change.FINER: " OR ".join(f"epoch_us({sql}) % 1000 <> 0" for sql in times)}

@@ -1,7 +1,8 @@
-"""Events in a member of JSON objects. The member is an array such as `Records`, or `items` of the object `result`.
+"""Events in an array inside JSON objects. The array is a member such as `Records`, or a path such as `result.items`.
 
-A name with dots is the name of a member, or else a path. For ndjson, SQL reads the events from the table `objects`,
-which has the number and text of each line. The array of a JSON document may be large, so it is copied to a file.
+A name with dots may also be the name of a single member, which is tried first. For ndjson, SQL reads the events from
+the table `objects`, which has the number and the text of each line. In a JSON document, the array may be large, so the
+array is copied to a file.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _SHOWN = 200
 
 
 def events_query(member: str) -> str:
-    """SQL for the events in the objects of ndjson. Each event has the number of its object."""
+    """Return SQL for the events in the objects of ndjson. Each event has the line number of its object."""
     return (
         "SELECT number, coalesce(unnest(events::JSON[])::VARCHAR, 'null') AS line "
         f"FROM ({_objects(member)}) WHERE json_type(events) = 'ARRAY'"
@@ -33,7 +34,7 @@ def events_query(member: str) -> str:
 
 
 def count(cursor: duckdb.DuckDBPyConnection, member: str, tally: Tally) -> None:
-    """Count the objects that have no events, which are skipped. Also count the objects that have other members."""
+    """Count the objects without events, which are skipped. Also count the objects with members outside the events."""
     unread = (
         f"SELECT number, left(text, {_SHOWN}), line IS NOT NULL FROM ({_objects(member)}) "
         "WHERE coalesce(json_type(events), '') <> 'ARRAY'"
@@ -62,9 +63,9 @@ def count(cursor: duckdb.DuckDBPyConnection, member: str, tally: Tally) -> None:
 
 
 def _objects(member: str) -> str:
-    """SQL for the lines of the table `objects`, with their number and text, and two more columns.
+    """Return SQL for the number and the text of each line in the table `objects`, and for two more columns.
 
-    `line` is the text of a JSON object, or null for any other value. `events` is the value of the member.
+    The column `line` is the text if it is a JSON object, otherwise null. The column `events` is the value of `member`.
     """
     paths = dict.fromkeys((f"/{_escaped(member)}", "".join(f"/{_escaped(name)}" for name in member.split("."))))
     events = ", ".join(f"json_extract(line, {literal(path)})" for path in paths)
@@ -105,11 +106,10 @@ class _Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _JsonText:
-    """The text of JSON values. Its parts are found without parsing them.
+    """The text of JSON values. The methods find parts of the text without parsing the parts.
 
-    The methods raise _Unreadable if it is not JSON.
-
-    `check` is called repeatedly, and may raise an error.
+    The methods raise _Unreadable if the text is not JSON. `check` is called repeatedly, and may raise an error to stop
+    the search.
     """
 
     data: mmap.mmap
@@ -138,7 +138,7 @@ class _JsonText:
         return at
 
     def values(self, at: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the begin and end of each value between two bytes."""
+        """Yield the begin and the end of each value between the bytes `at` and `end`."""
         while (at := _BETWEEN.match(self.data, at, end).end()) < end:  # type: ignore[union-attr]  # it matches any text
             yield at, (at := self.end(at))
 
@@ -156,7 +156,7 @@ class _JsonText:
     def array(self, begin: int, end: int, member: str) -> tuple[int, int, list[str]] | None:
         """Find the array in a member of an object.
 
-        Returns the begin and end of the array, and the names of the other members. Returns None if there is no such
+        Returns the begin and the end of the array, and the names of all other members. Returns None if there is no such
         array.
         """
         if self.data[begin : begin + 1] != b"{":
@@ -175,10 +175,11 @@ class _JsonText:
 
 
 def copy_events(source: Path, target: Path, member: str, name: str, check: Callable[[], None]) -> str:
-    """Copy the arrays of all objects in a document into one array, with each event on the same line as before.
+    """Copy the events of a JSON document to a file, as one array. Each event keeps its line number.
 
-    Returns the names of the other members of the objects. `name` is the name of the file in messages, and `check` is
-    called repeatedly. Raises UsageError if an object has no such array, or if the document is not JSON.
+    The events are in the array `member` of each object. Returns the names of all other members of the objects. `name`
+    is the name of the file in messages, and `check` is called repeatedly. Raises UsageError if an object has no such
+    array, or if the document is not JSON.
     """
     left_out: dict[str, None] = {}
     written, separator = 0, b"["

@@ -1,7 +1,7 @@
-"""The heading of files that name their fields in a comment: W3C logs (`#Fields: date time …`) and Zeek's (`#fields`).
+"""The heading of files that name their fields in a comment, such as `#Fields: date time …`.
 
-IIS, CloudFront and other servers write W3C logs. A file must name the same fields everywhere: a later comment with
-other names is refused.
+These files are W3C logs (`#Fields:`) and logs of Zeek (`#fields`). IIS, CloudFront and other servers write W3C logs. If
+a later comment names other fields, the file is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DIRECTIVE = re.compile(r"(?m)^#(\w[\w-]*)(:[ \t]*|[^\w\r\n])(.*?)[ \t]*\r?$")
 def heading(name: str, head: bytes) -> csv.CsvHeading:
     """Find the heading of a file that begins with `head`.
 
-    Raises UsageError if it names no fields, or too many fields.
+    Raises UsageError if the heading names no fields, or too many fields.
     """
     start = len(BOM) if head.startswith(BOM) else 0
     comments = _COMMENTS.match(head, start)

@@ -1,8 +1,9 @@
-"""Reads files as tables of a separate DuckDB, because the engine's DuckDB cannot reach files.
+"""Reads files as tables of a separate DuckDB, because the engine's DuckDB has no access to files.
 
-Text is read as the table `lines`. It has the number and text of each entry; for csv, it has the number and the cells of
-each row. The table holds only the head of the file, which has a maximum size, or streams the whole file, so that memory
-is bounded. Bytes that are not UTF-8 are replaced in log lines and in ndjson. A csv row with such bytes is skipped.
+Text is read as the table `lines`, which has the number and the text of each entry. For csv, the table has the number
+and the cells of each row. The table either has only the first rows of the file (the head), or streams the whole file.
+So the memory is bounded. Bytes that are not UTF-8 are replaced in log lines and in ndjson. A csv row with such bytes is
+skipped.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ ROWS_OF_KNOWN_WIDTH = 8192
 BATCH_BYTES = 1 << 22
 """ROWS_PER_BATCH, ROWS_OF_KNOWN_WIDTH and BATCH_BYTES limit the rows and bytes of a batch.
 
-The size of the next rows is known only for parquet. For all other kinds, at most ROWS_PER_BATCH rows are read at once.
+Only for parquet, the size of rows is known before the rows are read. For all other kinds of file, at most
+ROWS_PER_BATCH rows are read at once.
 """
 _CELL_BYTES = 8
 """The minimum size, in bytes, of a csv cell in a batch."""
@@ -54,22 +56,22 @@ _FOR_LONG_SQL = "SET disabled_optimizers='common_subexpressions'; SET threads=1"
 _FOR_SHORT_SQL = "RESET disabled_optimizers; RESET threads"
 """Settings for statements longer than LONG_SQL characters, and for shorter statements.
 
-In long statements, the search for common parts takes minutes, and each thread holds memory for all parts.
+For a long statement, DuckDB's search for common parts takes minutes, and each thread holds memory for all parts.
 """
 _HEAD_BLOCK = 1 << 20
 _OWN_JSON = re.compile(OWN_JSON.removesuffix(r"\s*$").encode())
 _ANSWER_END_BYTES = 1024
-"""The closing brace of a JSON answer is within this many bytes from the end of the file."""
+"""The maximum number of bytes from the closing brace of a JSON answer to the end of the file."""
 _LARGEST_CHECKED = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """A file of a known kind. `contents` is the path for DuckDB, and `heading` is the heading of csv.
+    """A file of a known kind. `contents` is the path that DuckDB reads, and `heading` is the heading of csv.
 
-    `width` is the number of bytes of the widest rows of parquet, or the minimum number of bytes of a csv row.
-    `is_array` is true if JSON is one array. `events_in` is the member of ndjson that has the events. `left_out` names
-    the members of a JSON document that are outside its events.
+    `width` is the size of the widest rows of parquet in bytes, or the minimum size of a csv row in bytes. `is_array` is
+    true for JSON that is one array. `events_in` is the member of ndjson that has the events. `left_out` has the names
+    of the members outside the events in a JSON document.
     """
 
     source: Source
@@ -89,7 +91,7 @@ class KnownFile:
     def newest(self) -> datetime:
         """The latest possible time of an event in the file: one day after the last change of the file.
 
-        The day allows for clocks that differ.
+        The additional day allows for clocks that differ.
         """
         return datetime.fromtimestamp(self.source.path.stat().st_mtime, UTC) + timedelta(days=1)
 
@@ -111,12 +113,12 @@ class KnownFile:
 
     @property
     def unit(self) -> str:
-        """The word for a row that messages use."""
+        """The word for a row in messages, such as `line`."""
         return {"json": "element", "parquet": "row"}.get(self.kind.name, "line")
 
     @property
     def literal(self) -> str:
-        """The path as an SQL string. It is escaped, because DuckDB reads it as a pattern."""
+        """The path as an SQL string. Special characters are escaped, because DuckDB takes a path as a pattern."""
         return literal(glob.escape(str(self.contents)))
 
 
@@ -132,7 +134,7 @@ class FileReader:
         self._registered: object = None
 
     def open(self, source: Source, kind: FileKind, head: bytes, options: LoadOptions) -> KnownFile:
-        """Open a file of a known kind. `head` has its first bytes.
+        """Open a file of a known kind. `head` has the first bytes of the file.
 
         Compressed parquet and JSON documents are unpacked first, because DuckDB may read cut-off files without an
         error. Raises UsageError when the file is damaged or cut off.
@@ -198,16 +200,16 @@ class FileReader:
         return head
 
     def head(self, file: KnownFile) -> Tally:
-        """Register the head of a file as the table `lines`. Returns a Tally that counts lines that are no entries."""
+        """Register the head of a file as the table `lines`. Returns a Tally of the lines that are not entries."""
         tally = Tally()
         with self._readable(file):
             batches = () if file.is_parquet else self._batches(file, tally, _HEAD_BLOCK)
-            filled = islice((batch for batch in batches if batch.num_rows), 2)  # the last entry is its own batch
+            filled = islice((batch for batch in batches if batch.num_rows), 2)  # the last entry has a batch of its own
             self._register(pa.Table.from_batches(filled, self._schema(file)).slice(0, HEAD_ROWS))
         return tally
 
     def stream(self, file: KnownFile, tally: Tally) -> None:
-        """Register a whole file as the table `lines`, for a single query. `tally` counts lines that are no entries."""
+        """Register a whole file as the table `lines`, for one query. `tally` counts the lines that are not entries."""
         if not file.is_parquet:
             batches = self._watched(self._batches(file, tally))
             self._register(pa.RecordBatchReader.from_batches(self._schema(file), batches))
@@ -222,7 +224,7 @@ class FileReader:
     def batches(self, file: KnownFile, sql: str) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a query over a stream, in batches.
 
-        A batch has ROWS_OF_KNOWN_WIDTH rows or about BATCH_BYTES bytes.
+        A batch has at most ROWS_OF_KNOWN_WIDTH rows, and about BATCH_BYTES bytes.
         """
         most = ROWS_OF_KNOWN_WIDTH if file.is_parquet else ROWS_PER_BATCH
         with self._readable(file):
@@ -239,20 +241,20 @@ class FileReader:
             yield batch
 
     def check(self) -> None:
-        """Raise the error that has ended the stream, or the error of the watch."""
+        """Raise the error that has ended the stream, if any. Also raise an error if the load must end."""
         if self._failure is not None:
             raise self._failure
         self._watch.check()
 
     @contextmanager
     def _readable(self, file: KnownFile) -> Iterator[None]:
-        """Raise DuckDB's errors in the block as an error about the file."""
+        """Turn the errors of DuckDB in a `with` block into errors about the file."""
         source, kind = file.source, file.kind.name
         try:
             yield
         except MemoryError:
             raise self._watch.out_of_memory(source.name, kind) from None
-        except (duckdb.Error, OSError, ValueError, OverflowError) as error:  # Arrow turns errors of DuckDB into these
+        except (duckdb.Error, OSError, ValueError, OverflowError) as error:  # Arrow changes the type of DuckDB's errors
             if StatementFailed(error, "load").cause is Cause.MEMORY:
                 raise self._watch.out_of_memory(source.name, kind) from None
             why = re.sub(r' in file "[^"]*"', "", first_line(error)).replace(str(file.contents), source.name)
@@ -299,7 +301,7 @@ class FileReader:
                 yield from (part.cast(lines.SCHEMA) for part in events.to_arrow_reader(ROWS_PER_BATCH))
 
     def _elements(self, file: KnownFile) -> Iterator[pa.RecordBatch]:
-        """Yield the elements of a JSON array, or JSON objects that follow each other, with their numbers."""
+        """Yield the elements of a JSON array, or the objects in a sequence of JSON objects, each with its number."""
         form = f"format='{'array' if file.is_array else 'unstructured'}', compression='none'"
         with self.connection.cursor() as cursor, interruptible(cursor, self._watch.check):
             elements = cursor.sql(
@@ -320,9 +322,9 @@ class FileReader:
                 raise
 
     def _check_json(self, file: KnownFile) -> None:
-        """Check that an array is valid JSON, unless the check would take much memory.
+        """Check that a JSON array is valid. Raises UsageError with the number of the first invalid line.
 
-        Raises UsageError with the number of the first invalid line.
+        Large files are not checked, because the check would take much memory.
         """
         if file.is_array and file.contents.stat().st_size <= _LARGEST_CHECKED:
             try:
@@ -336,7 +338,7 @@ class FileReader:
     def _watched(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a stream.
 
-        An error ends the stream and is kept, because DuckDB would only keep its text.
+        An error ends the stream, and is saved for `check`, because DuckDB would only pass on the text of the error.
         """
         try:
             for batch in batches:
@@ -348,9 +350,9 @@ class FileReader:
 
 @contextmanager
 def reading(zone: str, watch: LoadWatch) -> Iterator[FileReader]:
-    """Open a reader of files for the block. `zone` is the zone for times without a zone.
+    """Open a reader of files for a `with` block. `zone` is the zone for times without a zone.
 
-    `watch` is called repeatedly while a file is read. When it raises an error, reading stops.
+    `watch` is called repeatedly while a file is read. When `watch` raises an error, reading stops.
     """
     with temporary("load") as spill:
         settings: dict[str, str | bool | int | float | list[str]] = {

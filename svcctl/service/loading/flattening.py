@@ -1,7 +1,7 @@
 """Decides which objects inside events become columns such as `req.status`, and which objects stay JSON text.
 
-An object becomes columns as a whole or not at all, so none of its members are lost. If there is a limit, objects near
-the top of an event are the first to become columns.
+Either all members of an object become columns, or the whole object stays JSON text. So no member is lost. If the number
+of columns is limited, objects near the top of an event become columns first.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from svcctl.service.language.types import Type
 from svcctl.service.loading.limits import LoadLimits
 
 MemberPath = tuple[str, ...]
-"""The names of the members on the way from the top of an event to a member inside it."""
+"""The path of a member inside an event: the names of the members from the top of the event to this member."""
 JSON, NULL = "JSON", "NULL"
 """JSON is the type of a member with arrays, objects or values of several types.
 
-NULL is the type of one without values.
+NULL is the type of a member without values.
 """
 JSON_NUMBERS = ("UBIGINT", "BIGINT", "DOUBLE")
 """The number types in a JSON structure. Each type can hold the values of the types before it."""
 
 
 def common_type(type_: str, other: str) -> str:
-    """Return the type of a member that has one type in some objects and another type in other objects."""
+    """Return the common type of a member that has the type `type_` in some objects, and `other` in other objects."""
     if other in (type_, NULL):
         return type_
     if type_ in JSON_NUMBERS and other in JSON_NUMBERS:
@@ -36,10 +36,11 @@ def common_type(type_: str, other: str) -> str:
 
 @dataclass(slots=True)
 class EventMember:
-    """A member of the objects in a file: the type of its values, and the members of those values that are objects.
+    """A member of the objects in a file. Its values may be objects, which have members, too.
 
-    `type` leaves objects out. The member counts the rows in which its value is a number, an array, an object, or none
-    of these.
+    `type` is the type of all values that are not objects. `members` has the members of all values that are objects.
+    `numbers`, `arrays` and `objects` are the numbers of rows with a number, an array or an object. `others` is the
+    number of rows with any other value except null.
     """
 
     type: str = NULL
@@ -52,9 +53,9 @@ class EventMember:
     """Whether the member has an array that contains objects."""
 
     def add(self, structure: object, count: int) -> None:
-        """Add a structure that the member has in `count` rows.
+        """Add the structure of a value that the member has in `count` rows.
 
-        The structure has the form in which DuckDB describes it.
+        The structure has the form in which DuckDB describes JSON.
         """
         if isinstance(structure, dict):
             self.objects += count
@@ -76,11 +77,11 @@ class EventMember:
 
 @dataclass(frozen=True, slots=True)
 class Flattening:
-    """The rules for objects inside events.
+    """The rules that decide which objects inside events become columns.
 
-    `held` are the columns of the table: for these, the limits do not apply. `types` are the types of columns that the
-    table has or the user names. `texts` has the names of objects that are JSON text in another file of the load.
-    `extra` is a column that is read even if it is inside an object that stays JSON text.
+    `held` has the columns of the existing table. The limits do not apply to these columns. `types` has the types of the
+    table's columns and the types that the user names. `texts` has the names of objects that are JSON text in another
+    file of the load. The column `extra` is read even if it is inside an object that stays JSON text.
     """
 
     limits: LoadLimits = field(default_factory=LoadLimits)
@@ -90,7 +91,10 @@ class Flattening:
     extra: str | None = None
 
     def decision(self, name: str) -> bool | None:
-        """Whether an object becomes columns; None if no column of the table, named type or other file decides this."""
+        """Return whether an object becomes columns. `name` is the name of the object.
+
+        Returns None if neither the table, nor a named type, nor another file decides this.
+        """
         if any(column.startswith(f"{name}.") for column in self.held):
             return True
         return False if name in self.texts or self.types.get(name) is Type.STR else None
@@ -100,8 +104,9 @@ class Flattening:
 class Leaf:
     """A column, with the path of its member and the type of its values.
 
-    If the member `is_mixed`, its objects have columns of their own and are not values of this column. If the member
-    `is_hidden`, SQL cannot name it, because the name of another member differs only in case.
+    A member that `is_mixed` has objects and other values. The members of these objects have columns of their own, and
+    this column has only the other values. A member that `is_hidden` cannot be named in SQL, because its name is empty
+    or differs from another member's name only in case.
     """
 
     name: str
@@ -136,7 +141,7 @@ class Flattened:
     """The names of members that have arrays of objects. These objects may be the events."""
 
     def fits(self, structure: Mapping[str, object], types: Mapping[MemberPath, str]) -> bool:
-        """Whether an object with this structure only has columns in `types`, with values that fit these types."""
+        """Return whether all columns of an object with this structure are in `types`, and all values fit the types."""
         return all(
             path in types and common_type(types[path], type_) == types[path]
             for path, type_ in self._values(structure, ())
@@ -156,8 +161,9 @@ class Flattened:
 def flattened(root: EventMember, rules: Flattening) -> Flattened:
     """Return the columns for the members of events.
 
-    If names are equal except for case, one column keeps the name, and the others get a number. The member nearest to
-    the top keeps its name: a member named `req.status` comes before the member `status` of the object `req`.
+    If several columns would have the same name, apart from case, one column keeps the name. The names of the other
+    columns get a number. The member nearest to the top of the event keeps its name. For example, a member named
+    `req.status` is nearer to the top than the member `status` of the object `req`.
     """
     opened, texts = _opened(root, rules)
     places = list(_places(root, opened, (), ()))
@@ -203,7 +209,7 @@ _Place = tuple[MemberPath, MemberPath, EventMember, bool]
 def _places(
     parent: EventMember, opened: Collection[MemberPath], path: MemberPath, names: MemberPath, hidden: bool = False
 ) -> Iterator[_Place]:
-    """Yield the members that have columns, in the order of the file. A member without a name is named by its number."""
+    """Yield the members that have columns, in the order of the file. An empty name becomes a name such as column3."""
     taken: set[str] = set()
     for at, (name, member) in enumerate(parent.members.items()):
         place, column_path = (*path, name), (*names, name or f"column{at}")
@@ -216,7 +222,10 @@ def _places(
 
 
 def _inside(root: EventMember, name: str, path: MemberPath = ()) -> Iterator[_Place]:
-    """Yield the member inside objects whose column would have this name, if such a member exists."""
+    """Find a member inside objects by the name of its column, such as `req.status`.
+
+    Yields nothing if there is no such member.
+    """
     for part, member in root.members.items():
         if part == name:
             yield (*path, part), (*path, part), member, True

@@ -69,9 +69,9 @@ class Columns:
     changed values, by the kind of change and the column. The column name "" means a change of the whole row. `blank`
     has the columns without values.
 
-    `misfit` is SQL that gives null for a row that fits the types. For JSON, this SQL gives the structure of a row if the
-    structure was not seen before. `members` has the types of JSON members, and `flat` describes the objects that became
-    columns. `is_dated` means that the kind of file defines the form of its times.
+    `misfit` is SQL that gives null for a row that fits the types. For JSON, this SQL gives the structure of a row if
+    the structure was not seen before. `members` has the types of JSON members, and `flat` describes the objects that
+    became columns. `is_dated` means that the kind of file defines the form of its times.
     """
 
     table: str

@@ -1,7 +1,7 @@
-"""Changes of a table by a load: the load can add the columns that the table lacks, and a named type can widen a column.
+"""Changes of a table by a load. A load can add missing columns, and can widen a column to a type that the user names.
 
-Loads can add a limited number of columns to a table. When the limit is reached, further members of JSON are kept as
-JSON text in one column, REST. Other files with further columns are refused.
+Loads can add a limited number of columns to a table. When the limit is reached, all further members of JSON are stored
+as JSON text in one column, REST. Files of other kinds are refused if they have further columns.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from svcctl.service.settings import LOAD_COLUMNS
 from svcctl.words import counted
 
 REST = "rest"
-"""The column for members of JSON that get no column of their own, because the table may have no more columns."""
+"""The column for the members of JSON that would exceed the maximum number of columns."""
 _ANEW = "load into another table, or replace it"
 DIFFERS = "columns-differ"
-"""The reason of errors about files whose columns differ from the columns of the table."""
+"""The `reason` of errors about files with other columns than the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The changes that the files of a load need in its table. `types` are the types of the columns in the files.
+    """The changes of a table that the files of a load need. `types` has the types of the columns in the files.
 
-    `left` are the columns of JSON that became members of REST. `change` is None if the table's columns stay the same.
+    `left` has the columns of JSON that became members of REST. `change` is None if the table's columns stay the same.
     """
 
     layouts: Sequence[Layout]
@@ -55,11 +55,11 @@ class Growth:
 def growth(
     table: Table, layouts: Sequence[Layout], types: Mapping[str, Type], options: LoadOptions, most: int
 ) -> Growth:
-    """Find the changes that a table needs for files with columns of these types.
+    """Find the changes that a table needs before files are loaded. `types` has the columns of the files.
 
-    All loads together add at most `most` columns to a table. A new column that has no value in any file is left out,
-    because its type is not known yet. Raises UsageError if the table cannot take the files, or if the table needs new
-    columns but its columns are fixed by an option.
+    All loads together add at most `most` columns to a table. A new column without a value in any file is left out,
+    because the type of this column is not known yet. Raises UsageError if the files do not fit the table. Also raises
+    UsageError if the table needs new columns although an option fixes its columns.
     """
     table_types = {column.name: column.type for column in table.columns}
     wider = _wider(table, table_types, options)
@@ -95,7 +95,10 @@ def check_number(table: str, count: int) -> None:
 
 
 def wider_type(type_: Type, value: str) -> Type | None:
-    """Return the narrowest wider type of a column that can hold a value; None if there is no such type."""
+    """Return the narrowest type that is wider than `type_` and can hold a value.
+
+    Returns None if there is no such type.
+    """
     for wider in WIDER[type_]:
         try:
             if wider is Type.STR or (wider is Type.FLOAT8 and float(value) is not None):
@@ -108,7 +111,10 @@ def wider_type(type_: Type, value: str) -> Type | None:
 
 
 def _wider(table: Table, table_types: Mapping[str, Type], options: LoadOptions) -> dict[str, Type]:
-    """Return the columns of a table whose types the user widens. Raises UsageError for a type that is not wider."""
+    """Return the columns of a table that the user widens, with the new types.
+
+    Raises UsageError for a type that is not wider.
+    """
     wider = {
         name: Type(word) for name, word in options.types.items() if name in table_types and table_types[name] != word
     }
@@ -127,9 +133,9 @@ def _has_value(layouts: Sequence[Layout], name: str) -> bool:
 
 
 def _check_case(table: Table, new: Collection[str]) -> None:
-    """Raise UsageError for a new column whose name differs from an existing name only in case.
+    """Raise UsageError if the name of a new column differs from an existing name only in case.
 
-    Engines cannot tell such names apart.
+    Engines treat such names as equal.
     """
     names = {column.name.casefold(): column.name for column in table.columns}
     for name in new:
@@ -149,7 +155,7 @@ def _check_rest(
     count: int,
     most: int,
 ) -> None:
-    """Raise UsageError if the columns beyond the limit cannot become members of REST."""
+    """Raise UsageError if the columns beyond the limit, `left`, cannot become members of REST."""
     others = [layout for layout in layouts if not _is_json(layout) and not layout.types.keys().isdisjoint(left)]
     has_own = any(REST in layout.types for layout in layouts) or table_types.get(REST, Type.STR) is not Type.STR
     if others or has_own:
@@ -168,7 +174,8 @@ def _is_json(layout: Layout) -> bool:
 def _with_rest(layout: Layout, names: Collection[str]) -> Layout:
     """Add the column REST to a layout of JSON.
 
-    In a row, REST has the named columns that have a value, as JSON text. REST is null if none of them has a value.
+    REST is JSON text with the values of the named columns. Columns without a value are left out. REST is null in a row
+    in which all named columns are null.
     """
     columns = layout.columns
     members = []

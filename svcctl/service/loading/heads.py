@@ -1,9 +1,11 @@
-"""Finds the kind of a file. For each kind, it counts the lines in the file's head that the kind can read.
+"""Finds the kind of a file, such as csv or syslog, from the first lines of the file (the head).
 
-A kind reads entries and the lines that continue them. Blank lines and comments do not count. A kind must read at least
-nine of ten lines. A file that names its fields in a comment is of the kind `fields`. Otherwise, the kinds of the file's
-ending come first. Many texts have a comma in each line. So csv must be the only kind that reads enough lines, unless a
-column in its heading has a usual name of a time.
+For each kind, this module counts the lines that fit the kind. A line fits if it is an entry or continues an entry.
+Blank lines and comments do not count. At least nine of ten lines must fit. A file that names its fields in a comment
+has the kind `fields`. For other files, the usual kinds of the file's ending are tried first.
+
+Many texts have a comma in each line. So without the ending .csv, the kind csv requires that no other kind fits, or that
+the heading has a usual name for a column of times.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ HEAD_BYTES = 1 << 20
 _MAX_LINES = 1000
 """HEAD_BYTES and _MAX_LINES are the maximum number of bytes and of lines in a head."""
 _LINES_WITH_TIMES = 10
-"""The number of lines whose times are checked for missing parts."""
+"""The maximum number of lines in which times are checked for missing parts."""
 _LEAST_PERCENT = 90
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _CONTINUES = re.compile(r"[ \t]|Caused by|at\b|---|[\])}]|#\d+ ")
@@ -33,7 +35,7 @@ _CONTINUES = re.compile(r"[ \t]|Caused by|at\b|---|[\])}]|#\d+ ")
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
-    """The first lines of a file, including blank lines. If `is_cut`, the head ends inside its last line."""
+    """The first lines of a file, including blank lines. If `is_cut` is true, the last of these lines is incomplete."""
 
     name: str
     lines: Sequence[str]
@@ -51,7 +53,7 @@ class FileHead:
 
     @property
     def first_event(self) -> str:
-        """The first line that is neither blank nor a comment; empty if there is no such line."""
+        """The first line that is neither blank nor a comment. Empty if there is no such line."""
         return next(filter(_may_be_event, self.lines), "")
 
 
@@ -60,9 +62,9 @@ def _may_be_event(line: str) -> bool:
 
 
 def head_of(name: str, data: bytes) -> FileHead:
-    """Return the head of a file. `data` has the first HEAD_BYTES bytes of the file, or the whole file if it is shorter.
+    """Return the head of a file. `data` has the first HEAD_BYTES bytes of the file, or all bytes of a shorter file.
 
-    Raises UsageError for text with the character NUL in its first line, because it has another encoding.
+    Raises UsageError if the first line has the character NUL, because such a text is not in UTF-8.
     """
     lines = _LINE_END.split(data.decode("utf-8-sig", errors="replace"))
     is_cut = len(data) == HEAD_BYTES
@@ -76,9 +78,9 @@ def head_of(name: str, data: bytes) -> FileHead:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The number of lines in a head that a kind can read: `read` of `lines` lines.
+    """The number of lines in a head that fit a kind: `read` of `lines` lines.
 
-    `first_unread` is the index of the first line that the kind cannot read.
+    `first_unread` is the index of the first line that does not fit. None if all lines fit.
     """
 
     kind: FileKind
@@ -101,8 +103,8 @@ class Score:
 def kind_of(head: FileHead, ending: str, written: str, time_names: Sequence[str]) -> FileKind:
     """Find the kind of a file by its head and its ending, such as `.csv`. Raises UsageError if the kind is not clear.
 
-    `written` is the pattern of the times in a log, or empty. `time_names` are usual names of columns of times, in lower
-    case; a line with one of these names is a heading of csv.
+    `written` is the pattern of the times in a log, or empty. `time_names` has the usual names of columns of times, in
+    lower case. A line with one of these names is a heading of csv.
     """
     is_lacking = not written and incomplete_time(head.first_event) is not None
     scores = [_score(kind, head, written) for kind in FILE_KINDS.values()]
@@ -134,7 +136,10 @@ def kind_of(head: FileHead, ending: str, written: str, time_names: Sequence[str]
 
 
 def _is_above_times(table: Score, log: Score, head: FileHead) -> bool:
-    """Whether the first line is a heading, because each entry that `log` reads has its time in a cell of its own."""
+    """Return whether the first line is a heading of csv, because the times of the entries are separate cells.
+
+    The entries are the lines that fit the kind `log`.
+    """
     separator = _SEPARATORS[table.kind.name] or frequent_separator(head.first_event)
     if log.reads_first or table.read < table.lines or f"{separator} " in head.first_event:
         return False
@@ -143,9 +148,9 @@ def _is_above_times(table: Score, log: Score, head: FileHead) -> bool:
 
 
 def _lacking(head: FileHead) -> tuple[str, Skip] | None:
-    """Return an incomplete time and the part that it lacks, if at least half of the first lines have incomplete times.
+    """Return an incomplete time and its missing part, if at least half of the first lines have incomplete times.
 
-    Otherwise return None.
+    Otherwise, return None.
     """
     lines = list(islice(filter(_may_be_event, head.lines), _LINES_WITH_TIMES))
     times = [time for time in map(incomplete_time, lines) if time]
@@ -153,9 +158,9 @@ def _lacking(head: FileHead) -> tuple[str, Skip] | None:
 
 
 def best_log(head: FileHead, written: str) -> FileKind:
-    """Return the kind of a file that the user calls a log, by the place of the time in its lines.
+    """Return the kind of log that fits a file best. The user has said that the file is a log.
 
-    Raises UsageError if the times lack a part.
+    The kinds of logs differ in the place of the time in a line. Raises UsageError if a part of the times is missing.
     """
 
     def entries(kind: FileKind) -> int:
@@ -170,9 +175,9 @@ def best_log(head: FileHead, written: str) -> FileKind:
 
 
 def _best(scores: Iterable[Score]) -> Score | None:
-    """Return the score with the largest share of lines.
+    """Return the score with the largest share of fitting lines.
 
-    If several scores are equal, return the last one: its kind is the most specific.
+    If several scores are equal, the last score is returned, because its kind is the most specific.
     """
     return max(reversed(list(scores)), key=lambda score: score.read / (score.lines or 1), default=None)
 
@@ -212,9 +217,9 @@ def _counted(kind: FileKind, head: FileHead) -> Score:
 
 
 def _entries(kind: FileKind, head: FileHead) -> list[bool]:
-    """Find the lines that begin an entry or continue one, for a kind that has a pattern.
+    """Return for each line whether it begins or continues an entry. The kind must have a pattern.
 
-    A line directly before a continuation belongs to the entry, too, because stack traces often begin with a message.
+    A line directly before a continuation also belongs to the entry, because stack traces often begin with a message.
     """
     lines, fits = head.lines, [False] * len(head.lines)
     joins = re.compile(kind.continuation) if kind.continuation else None
@@ -230,7 +235,7 @@ def _entries(kind: FileKind, head: FileHead) -> list[bool]:
 
 
 def _objects(kind: FileKind, head: FileHead) -> list[bool]:
-    """Find the lines that are JSON objects. The last line may be cut."""
+    """Return for each line whether it is a JSON object. The last line may be incomplete."""
     fits = [line.startswith("{") and _json_end(line) == len(line.rstrip()) for line in head.lines]
     if head.is_cut:
         fits[-1] = head.lines[-1].startswith("{")
@@ -238,7 +243,7 @@ def _objects(kind: FileKind, head: FileHead) -> list[bool]:
 
 
 def _json_end(text: str) -> int:
-    """Return the end of the first JSON value in a text; 0 if the text is not JSON.
+    """Return the end of the first JSON value in a text. Returns 0 if the text does not begin with JSON.
 
     A value that is nested too deep counts as JSON.
     """
@@ -252,9 +257,9 @@ def _json_end(text: str) -> int:
 
 
 def _documents(kind: FileKind, head: FileHead) -> list[bool]:
-    """Find the lines of a JSON array, or of JSON values that follow each other.
+    """Return for each line whether it belongs to a JSON array or to a sequence of JSON values.
 
-    Find no lines if each line is an object.
+    If each line is an object, the result is false for all lines.
     """
     fits = [False] * len(head.lines)
     objects = _objects(kind, head)
@@ -280,7 +285,10 @@ def _documents(kind: FileKind, head: FileHead) -> list[bool]:
 
 
 def _fields(kind: FileKind, head: FileHead) -> list[bool]:
-    """Find all lines that are not blank, if a comment before the rows names the fields. Otherwise find no lines."""
+    """Return for each line whether it fits the kind `fields`. All lines that are not blank fit.
+
+    If no comment before the rows names the fields, no line fits.
+    """
     comments = takewhile(lambda line: line.startswith("#") or not line.strip(), head.lines)
     is_named = any(map(kind.looks, comments))
     return [is_named and bool(line.strip()) for line in head.lines]
@@ -293,7 +301,7 @@ def _magic(kind: FileKind, head: FileHead) -> list[bool]:
 _BETWEEN_DOCUMENTS, _BETWEEN_ELEMENTS = re.compile(r"\s*"), re.compile(r"[\s,\]]*")
 _DECODER = json.JSONDecoder()
 _SEPARATORS = {"csv": None, "tsv": "\t"}
-"""The kinds that are tables of text, with their separators; None if the heading decides the separator."""
+"""The separators of the kinds that are tables of text. None if the heading decides the separator."""
 _OBJECTS = ("ndjson", "json")
 _MEASURES: dict[str, Callable[[FileKind, FileHead], list[bool]]] = {
     "ndjson": _objects,
@@ -301,13 +309,13 @@ _MEASURES: dict[str, Callable[[FileKind, FileHead], list[bool]]] = {
     "parquet": _magic,
     "fields": _fields,
 }
-"""For kinds without a pattern of an entry, the function that finds the lines of a head that the kind can read."""
+"""The function that finds the fitting lines of a head, for each kind that has neither a pattern nor a separator."""
 
 
 def _unclear(head: FileHead, scores: Iterable[Score]) -> UsageError:
-    """Return the error for a head that no kind can read.
+    """Return the error for a head that does not fit any kind.
 
-    It shows the two best kinds and the first line that does not fit.
+    The message shows the two best kinds and the first line that does not fit.
     """
     best = sorted((score for score in scores if score.read), key=lambda score: -score.read / score.lines)[:2]
     at = best[0].first_unread if best else next(at for at, line in enumerate(head.lines) if line.strip())

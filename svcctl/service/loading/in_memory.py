@@ -12,6 +12,6 @@ from svcctl.service.engines.duckdb import DuckDBEngine
 
 @contextmanager
 def engine_in_memory() -> Iterator[Engine]:
-    """Open an engine without tables. Data that does not fit in memory goes to a temporary directory of the block."""
+    """Open an engine without tables for a `with` block. Data that exceeds the memory goes to a temporary directory."""
     with temporary("query") as folder, DuckDBEngine(spill=folder / "spill") as engine:
         yield Engine(engine, engine)

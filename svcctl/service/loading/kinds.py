@@ -16,11 +16,11 @@ Looks = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """A kind of file, with its name and usual endings.
+    """A kind of file, with its name and the usual endings of file names.
 
-    For files that are read line by line, `looks` and `pattern` match an entry, and `continuation` matches the beginning
-    of a line that continues the previous entry. A line that `comment` matches is not an entry, and is not counted as
-    skipped. The code that recognises other kinds is in `heads.py`.
+    For files that are read line by line, `looks` and `pattern` match an entry. `continuation` matches the beginning of
+    a line that continues the previous entry. A line that matches `comment` is neither an entry nor counted as skipped.
+    The code that recognises other kinds is in `heads.py`.
     """
 
     name: str
@@ -64,14 +64,14 @@ _EPOCH = r"1\d{9}(?:\.\d{1,9})?|1\d{12}"
 """The pattern of epoch seconds or milliseconds at the beginning of a line, for the years 2001 to 2033."""
 NUMBER_TIME = r"\d+(?:[.,]\d+)?"
 _INNER_NUMBER_TIME = r"\d{9,}(?:[.,]\d+)?"
-"""The pattern of a time that is a number in a unit which the user names.
+"""The pattern of a time that is a number, after some words of a line. The user must name the unit of the number.
 
-The number is at the beginning of a line or after some words; there, small numbers have other meanings.
+NUMBER_TIME is the pattern at the beginning of a line. After words, small numbers have other meanings.
 """
 _WORD = r"""(?:\[[^\]\n{"]*\][^\s{"]*|\[?[^\s\[{"][^\s{"]*)[ \t]+"""
 """The pattern of a word, or a text in brackets, before the time of a log line.
 
-It matches no braces and no quotes, because lines of JSON and csv contain these.
+The pattern excludes braces and quotes, because lines of JSON and csv contain such characters.
 """
 _MOST_WORDS = 8
 _LINES_WITH_PLACES = 100
@@ -79,15 +79,15 @@ _LINES_WITH_PLACES = 100
 JOURNAL_HEADER = r"-- .* --$"
 """The pattern of a line that journalctl writes before and between events."""
 _TIME_FIRST = r"()((?:\[ *)?)"
-"""The pattern before a time at the beginning of a line. Its first group is empty, its second group is `[` or empty."""
+"""The pattern before a time at the beginning of a line. The first group is empty, the second group is `[` or empty."""
 
 
 def _inner_groups(words: int, *, indented: bool) -> str:
     """Return the pattern of the text before a time inside a line.
 
-    It has two groups. The first group matches up to `words` words, and a text directly before the time. The second
-    group matches `[`, `ts=` or `msg=audit(`. The text directly before the time does not end with a digit: after a
-    digit, 00:00 may be the rest of 10:00:00.
+    The pattern has two groups. The first group matches up to `words` words, and a text directly before the time. The
+    second group matches `[`, `ts=` or `msg=audit(`. The text directly before the time must not end with a digit,
+    because 00:00 after a digit may be the rest of 10:00:00. With `indented`, the line may begin with blanks.
     """
     joined = r"""(?:(?:[^\s\[({"=]*[^\s\[({"=\d])?[^\s\[({"=\w]|[A-Z])?"""
     blanks = "[ \t]*" if indented else ""
@@ -97,11 +97,12 @@ def _inner_groups(words: int, *, indented: bool) -> str:
 def _entry(before: str, time: str) -> str:
     """Return the pattern of an entry.
 
-    Its groups are the text before the time, an opening bracket, the time, a closing bracket and the message.
+    The groups are the text before the time, an opening bracket, the time, a closing bracket and the message. If a
+    bracket is missing, its group is empty.
 
-    A bracket may be missing; then its group is empty. The message is in one of two groups: in the first one if a
-    separator comes before it, in the second one if it begins with another character that is neither a letter nor a
-    digit.
+    There are two groups for the message, and one of them is empty. A message after a separator is in the first of these
+    groups. A message that directly follows the time is in the second group. Such a message must begin with a character
+    that is neither a letter nor a digit.
     """
     return rf"""(?s)^{before}({time})([\])"]?)(?:(?:[:,;|]\s*|\s+)(.*)|([^A-Za-z0-9\s:,;|].*))?$"""
 
@@ -110,9 +111,9 @@ def _log(before: str, time: str, begins: str) -> FileKind:
     entry = _entry(before, time)
 
     def looks(line: str) -> object:
-        """Whether a line is an entry.
+        """Return whether a line is an entry.
 
-        False for a line of an access log, a comment, and a time that is a cell of csv.
+        The result is false for a line of an access log, for a comment, and for a line of csv with the time in a cell.
         """
         match = None if line.startswith("#") else re.match(entry, line)
         is_cell = match and match[1].endswith((",", ";", "|")) and match[1][-1] in line[match.start(3) :]
@@ -122,10 +123,10 @@ def _log(before: str, time: str, begins: str) -> FileKind:
 
 
 def log_kinds(lines: Sequence[str], written: str = "") -> Iterator[FileKind]:
-    """Yield the kinds of logs to which these lines may belong, by the place of the time.
+    """Yield the kinds of logs that may fit these lines. The kinds differ in the place of the time in a line.
 
     `written` is a pattern of the time. A time is at the beginning of a line, or after some words. Lines that begin with
-    blanks may be entries.
+    blanks may be entries, too.
     """
     times = [(written, written)] if written else [(_TIME, _BEGINS_TIME), (_EPOCH, _EPOCH)]
     yield from (_log(_TIME_FIRST, *time) for time in times)
@@ -142,13 +143,13 @@ _INCOMPLETE: Mapping[Skip, str] = {
     Skip.NO_YEAR: rf"{_MONTH_DAY}[ T-]+\d\d:\d\d:\d\d(?:[.,]\d+)?(?! (?:[A-Z]+ ){{0,2}}\d{{4}}\b)",
     Skip.NO_DAY: r"\d\d:\d\d:\d\d(?:[.,]\d+)?",
 }
-"""The patterns of times in logs that lack a part. The user must name the part."""
+"""The patterns of incomplete times in logs, by the missing part. The user must name the missing part."""
 
 
 def incomplete_time(line: str) -> tuple[str, Skip] | None:
-    """Find an incomplete time in a line of a log. Return the time and the part that it lacks, or None.
+    """Find an incomplete time in a line of a log. Return the time and its missing part.
 
-    A time of day counts only at the beginning of the line.
+    A time without a date counts only at the beginning of the line. Returns None if there is no incomplete time.
     """
     for lack, pattern in _INCOMPLETE.items():
         entries = (re.match(kind.pattern, line) for kind in log_kinds([line], pattern))
@@ -163,7 +164,7 @@ _HOST = r"(-|[\w:\[](?:[^\s|]*[^\s|:])?)"
 _OLD_TIME = rf"{_MONTH} {{1,2}}\d{{1,2}} (?:\d{{4}} )?\d\d:\d\d:\d\d(?:\.\d{{1,6}})?"
 _ISO_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"
 _PRECISE_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}[+-]\d\d:\d\d"
-"""The pattern of a time in the form in which current syslog daemons write it to files."""
+"""The pattern of a time in the form that current syslog daemons write to files."""
 SYSLOG = (
     r"(?s)^(?:<(\d{1,3})>1 (\S+) (\S+) ([^\s|]+) ([^\s|]+) ([^\s|]+)"
     r"(?: (-|(?:\[(?:[^\]\\]|\\.)*\])+))?(?: " + "\ufeff?(.*))?"
@@ -179,7 +180,7 @@ _LOOKS_SYSLOG = (
 )
 """The pattern for the beginning of a line of syslog.
 
-Other programs write precise times, too, so a host in lower case and a tag must follow such a time.
+Other programs also write precise times. So a host in lower case and a tag must follow a precise time.
 """
 _PAIR = r'[^\s="]+=(?:"(?:[^"\\]|\\.)*"|[^\s"]*)'
 _LOGFMT = rf"{_PAIR}(?:\s+{_PAIR})+\s*$"
@@ -210,4 +211,4 @@ FILE_KINDS: Mapping[str, FileKind] = {
         FileKind("fields", (), _matches(_NAMES_FIELDS)),
     )
 }
-"""The kinds of file by name. A more specific kind comes after a less specific kind."""
+"""The kinds of file by name. More specific kinds come after less specific kinds."""

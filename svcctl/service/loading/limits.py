@@ -1,4 +1,4 @@
-"""The limits of a load: its time, the unpacked bytes of its files, its memory, and the columns that it adds."""
+"""The limits of a load: time, unpacked bytes of the files, memory, and added columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from svcctl.service.settings import (
 from svcctl.words import size_text
 
 MAX_FIELDS = 1000
-"""The maximum number of columns of a file. If there are more names, they are probably data."""
+"""The maximum number of columns of a file. A heading with more names is probably data."""
 MAX_FREE_BYTES = 500_000_000
 """Files that unpack to at most this many bytes may have any ratio of unpacked size to packed size.
 
@@ -42,16 +42,16 @@ class LoadLimits:
     unpacked_bytes: int = LOAD_BYTES.default_value
     """The maximum number of bytes to which all files of a load together may unpack."""
     ratio: int = LOAD_RATIO.default_value
-    """The maximum ratio of the unpacked size of a file to its own size.
+    """The maximum ratio of a file's unpacked size to its packed size.
 
-    It applies to files that unpack to more than MAX_FREE_BYTES.
+    This limit applies to files that unpack to more than MAX_FREE_BYTES.
     """
     memory_bytes: int = LOAD_MEMORY.default_value
     """The maximum memory, in bytes, of the engine that reads the files."""
     depth: int = LOAD_DEPTH.default_value
-    """The maximum depth of members that become columns; `a.b` has the depth 2. With 1, no object becomes columns."""
+    """The maximum depth of members that become columns. `a.b` has the depth 2. With 1, objects stay JSON text."""
     nested_columns: int = LOAD_NESTED_COLUMNS.default_value
-    """The maximum number of columns that a file may have for members of its objects."""
+    """The maximum number of columns that a file may have for members of nested objects."""
     added_columns: int = LOAD_COLUMNS.default_value
     """The maximum number of columns that all loads together may add to a table."""
 
@@ -62,7 +62,7 @@ class LoadLimits:
 
 
 class LoadWatch:
-    """Ends a load that has reached a limit, or whose client is gone. Its methods raise the error that ends the load.
+    """Ends a load when it has reached a limit or its client is gone. The methods raise the error that ends the load.
 
     `go_on` raises an error when the client is gone.
     """
@@ -92,7 +92,7 @@ class LoadWatch:
             )
 
     def unpacked(self, path: Path, name: str, size: int) -> None:
-        """Record that a file unpacks to at least `size` bytes. Raises ServiceError if this exceeds a limit."""
+        """Record that a file unpacks to at least `size` bytes. Raises ServiceError if a limit is exceeded."""
         self._unpacked[path] = max(size, self._unpacked.get(path, 0))
         if sum(self._unpacked.values()) > self.limits.unpacked_bytes:
             raise ServiceError(

@@ -1,6 +1,6 @@
-"""Reads the entries of a text file and the numbers of their lines, in batches.
+"""Reads the entries of a text file in batches. Each entry has the number of its first line.
 
-An entry is a line together with the lines that continue it: a stack trace belongs to the entry before it.
+An entry is a line together with the lines that continue it. For example, a stack trace continues the line before it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from svcctl.service.loading.skips import LONGEST_LINE, Aside, Skip, Tally
 BLOCK_BYTES = 1 << 21
 """The number of bytes that are read from a file at once.
 
-While they are read, several times as many bytes are in memory.
+Reading such a block takes several times as many bytes of memory.
 """
 BOM = b"\xef\xbb\xbf"
 MAX_ENTRY_BYTES = 1 << 20
-"""The maximum size, in bytes, of an entry of several lines. A line beyond it begins a new entry."""
+"""The maximum size, in bytes, of an entry of several lines. A line that exceeds this size begins a new entry."""
 SCHEMA = pa.schema([("number", pa.int64()), ("line", pa.string())])
 
 
@@ -51,7 +51,7 @@ def batches(
 
     `continuation` matches the beginning of a line that continues the previous line. Without `continuation`, every line
     is an entry. An entry that `comment` matches is left out. `tally` counts the lines that are blank, comments, joined
-    or too long. With `is_json`, it also counts the lines that are nested too deep.
+    or too long. With `is_json`, `tally` also counts the lines that are nested too deep.
     """
     continues = re.compile(continuation) if continuation else None
     inside = re.compile(rb"\n(?:" + continuation.encode() + rb")") if continuation else None
@@ -84,9 +84,9 @@ def blocks(
 ) -> Iterator[bytes]:
     """Yield the rest of a file in blocks of whole lines. A line that is too long is counted, and becomes an empty line.
 
-    `next_line` returns the number of the next line after the blocks so far. It is only called for a line that is too
-    long or unfinished, because counting lines takes time. `first` are bytes that come before the rest of the file; they
-    begin a line.
+    `longest` is the maximum size of a line in bytes. `next_line` returns the number of the line that follows all blocks
+    so far. This function is only called for a line that is too long or unfinished, because counting lines takes time.
+    `first` has bytes that come before the rest of the file. These bytes begin a line.
     """
     rest, is_inside = first, False
     while data := file.read(block_size):
@@ -127,11 +127,9 @@ def _cut(data: bytes, inside: re.Pattern[bytes] | None) -> tuple[bytes, bytes]:
 
 
 def _joined(lines: list[str], numbers: range, continues: re.Pattern[str], tally: Tally) -> tuple[list[str], list[int]]:
-    """Join lines with the lines that continue them.
+    """Join lines with the lines that continue them. Blank lines after an entry are left out.
 
     Returns the entries, and the number of the first line of each entry.
-
-    Blank lines after an entry are left out.
     """
     entries: list[list[str]] = []
     firsts: list[int] = []

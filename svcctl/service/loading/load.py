@@ -1,7 +1,8 @@
-"""Loads files into a table, in one transaction: a load that fails leaves nothing, however many files it has.
+"""Loads files into a table in one transaction. A load that fails changes nothing, even if it has several files.
 
-Each file is recognised from its head, and then read once. A row whose time cannot be read is skipped and counted, and a
-file with too many skipped rows is refused. A value that does not fit its column becomes null and is counted.
+Each file is recognised from its first rows (the head), and then read once. A row with a time that cannot be read is
+skipped and counted. A file with too many skipped rows is refused. A value that does not fit its column becomes null and
+is counted.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ from svcctl.words import choices, some
 
 
 class Misfit(Exception):
-    """Raised for a row that does not fit the columns and types found in the head of its file.
+    """Raised for a row that does not fit the columns and types that were found in the head of its file.
 
-    The whole file must then decide its columns and types.
+    The columns and types must then be found in the whole file.
     """
 
 
@@ -61,16 +62,18 @@ def load(
     limits: LoadLimits | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Loaded | None:
-    """Add the events of files to a table, which is made if necessary. Return None if the table has a load with this ID.
+    """Add the events of files to a table. Return None if the table already has a load with this ID.
 
-    `go_on` is called while files are read, and before others can see the events. If it raises an error, the load ends
-    with this error and changes nothing. A load that reaches one of the `limits` ends with a ServiceError.
+    A missing table is made. `go_on` is called while files are read, and before others can see the events. If `go_on`
+    raises an error, the load ends with this error and changes nothing. A load that reaches one of the `limits` ends
+    with a ServiceError.
 
-    The load begins again if another load makes the table or changes its columns at the same time; it then adds to the
-    table. It also begins again if a row does not fit the columns or types that were found in the head of its file.
+    Another load may make the table or change its columns at the same time. Then this load begins again, and adds its
+    events to the changed table. This load also begins again if a row does not fit the columns or types that were found
+    in the head of its file.
 
-    Raises UsageError when a file, its format, its time or its columns cannot be used. Files without events load nothing
-    and change nothing, but --replace needs events.
+    Raises UsageError if a file, its format, its time or its columns cannot be used. Files without events change
+    nothing. With --replace, at least one file must have events.
     """
     if load_id is not None and engine.has_load(table, load_id):
         return None
@@ -154,7 +157,7 @@ def _load(
 
 
 def _layouts(recogniser: Recogniser, sources: Sequence[Source]) -> list[tuple[str, Layout | None]]:
-    """Return the names and layouts of files. If an object is JSON text in one file, it is JSON text in all files."""
+    """Return the name and layout of each file. An object that is JSON text in one file is JSON text in all files."""
     while True:
         layouts = [(source.name, recogniser.layout(source)) for source in sources]
         flat = [layout.columns.flat for _, layout in layouts if layout is not None and layout.columns.flat is not None]
@@ -168,8 +171,8 @@ def _layouts(recogniser: Recogniser, sources: Sequence[Source]) -> list[tuple[st
 def _types(layouts: Sequence[Layout], chosen_types: Mapping[str, str]) -> dict[str, Type]:
     """Return the columns of all files, eventdate first, with their types.
 
-    A type is chosen by the user, or is the common type of the column in all files. Raises UsageError for names that
-    differ only in case, because engines cannot tell them apart.
+    The user may choose the type of a column. Other columns get the common type of the column in all files. Raises
+    UsageError for names that differ only in case, because engines treat such names as equal.
     """
     types_of: dict[str, list[Type]] = {}
     known: dict[str, tuple[str, str]] = {}
@@ -195,10 +198,10 @@ def _types(layouts: Sequence[Layout], chosen_types: Mapping[str, str]) -> dict[s
 
 
 def _with_texts_marked(layouts: Sequence[Layout], types: Mapping[str, Type], named: Collection[str]) -> list[Layout]:
-    """Mark values in columns that have numbers in some file, but become text.
+    """Mark values in columns that have numbers in one file, but become text because of another file.
 
-    Every value that is not a number gets a mark. Columns in `named` get no marks, because the table or the user decides
-    their types.
+    Each value of such a column in the other file gets a mark. Columns in `named` get no marks, because the table or the
+    user decides the types of these columns.
     """
     numbers = {name for layout in layouts for name, type_ in layout.types.items() if type_ in NUMBERS}
     mixed = {name for name in numbers.difference(named) if types[name] is Type.STR}
@@ -265,7 +268,10 @@ class _Rows:
         self._check(layout, tally)
 
     def _check(self, layout: Layout, tally: Tally) -> None:
-        """Raise UsageError if no row of a file could be read, or if too many rows were skipped."""
+        """Raise UsageError if no row of a file could be read, or if too many rows were skipped.
+
+        With --strict, a single skipped row or a single value that does not fit is enough for the error.
+        """
         tally.settle()
         file, skipped = layout.file, tally.skipped
         about = (file.source.name, file.unit, tally)
@@ -286,9 +292,9 @@ class _Rows:
             self.newest = max(filter(None, (self.newest, ends["max"])))
 
     def findings(self, kinds: type[Skip] | type[Change] | type[Aside]) -> tuple[LoadFinding, ...]:
-        """Return the skips, changes or asides of all files, by `kinds`.
+        """Return the findings of all files: the skips, the changes or the asides, as `kinds` says.
 
-        Each finding has its count and its first place.
+        Each finding has a count, and the place where it occurred first.
         """
         findings: dict[str, LoadFinding] = {}
         for layout, tally in self.tallies:
@@ -303,7 +309,7 @@ class _Rows:
     def nulls(self) -> tuple[LoadFinding, ...]:
         """Return a finding for each column with values that did not fit and became null.
 
-        It has the place of the first such value.
+        Each finding has the place of the first such value.
         """
         findings: dict[str, LoadFinding] = {}
         for layout, tally in self.tallies:
@@ -317,7 +323,8 @@ class _Rows:
     def wider(self) -> dict[str, str]:
         """Return wider types for columns with values that do not fit.
 
-        A column's wider type can hold the first such value. Columns without such a type are left out.
+        The wider type of a column can hold the first value that does not fit. A column is left out if there is no such
+        type.
         """
         types: dict[str, str] = {}
         for _, tally in self.tallies:
@@ -361,7 +368,7 @@ def _count_changes(tally: Tally, rows: pa.RecordBatch) -> None:
 
 
 def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch with the columns of all files. Columns that its own file lacks are null."""
+    """Return a batch with the columns of all files. Columns that are missing in the batch are null."""
     own = set(batch.schema.names)
     columns = [
         batch.column(field.name).cast(field.type) if field.name in own else pa.nulls(batch.num_rows, field.type)

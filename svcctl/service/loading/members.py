@@ -1,6 +1,6 @@
 """SQL that compares the members of JSON objects with known members.
 
-This is much faster than computing the structure of the objects.
+This comparison is much faster than computing the structure of the objects.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ MAX_COMPARED = 64
 
 
 def with_object(table: str, *, are_mostly_valid: bool = False) -> str:
-    """SQL for a table with two more columns, from its column `text`.
+    """Return SQL for a table with two more columns, `line` and `names`. The table must have a column `text`.
 
-    `line` is the text if it is a JSON object, and `names` are the names of the object's members. With
+    `line` is the text if it is a JSON object, otherwise null. `names` has the names of the object's members. With
     `are_mostly_valid`, each text is parsed only once, but a batch with invalid texts takes longer.
     """
     names = "TRY(json_keys(text))" if are_mostly_valid else "CASE WHEN json_valid(text) THEN json_keys(text) END"
@@ -27,14 +27,14 @@ def with_object(table: str, *, are_mostly_valid: bool = False) -> str:
 
 
 def compared(table: str, members: Mapping[MemberPath, str], objects: Collection[MemberPath]) -> tuple[str, str]:
-    """SQL for a table of `with_object` with the types of members, and for a condition on its rows.
+    """Return SQL that adds the types of members to a table of `with_object`. Also return an SQL condition for its rows.
 
-    The condition is true if a row has only known members, with known types. `members` has the types of the members that
-    are columns, and `objects` are the members whose own members are columns.
+    If the condition is true, the row has only known members, with known types. `members` has the types of the members
+    that are columns. `objects` has the members with inner members that are columns.
 
-    The condition is never true for a row that differs. It may be false or null for a row that does not differ: for a
-    row with objects or arrays in members whose type is not JSON, and for all rows if there are more than MAX_COMPARED
-    members.
+    If the condition is false or null, the row may still have only known members and types. This happens for objects and
+    arrays in members of another type than JSON. If there are more than MAX_COMPARED members, the condition is false for
+    all rows.
     """
     parents = {(), *objects}
     counted = [place for place in dict.fromkeys((*objects, *members)) if place[:-1] in parents]
@@ -60,7 +60,7 @@ def pointer(path: MemberPath) -> str:
 
 
 def _types_within(type_: str) -> tuple[str, ...] | None:
-    """Return the types of values that a member of a type can hold; None if it can hold values of any type."""
+    """Return the types of the values that a member of this type can hold. Returns None if all types are possible."""
     if type_ == JSON:
         return None
     if type_ in JSON_NUMBERS:

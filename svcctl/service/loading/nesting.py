@@ -1,6 +1,6 @@
-"""Leaves out JSON whose values are nested too deep.
+"""Leaves out JSON with values that are nested too deep.
 
-The code that reads JSON later calls itself once for each level.
+The code that reads the JSON later is recursive: it calls itself once for each level.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MANY_BRACKETS = re.compile(rb"[\[{]{%d}" % (MAX_DEPTH + 1))
 
 
 def may_be_deep(data: bytes) -> bool:
-    """Whether a line in a block of lines may be nested too deep: it has more opening brackets than MAX_DEPTH.
+    """Return whether a block has a line with more than MAX_DEPTH opening brackets. Such a line may be nested too deep.
 
     This test is fast, but it also finds lines that are not nested too deep.
     """

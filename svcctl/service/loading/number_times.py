@@ -1,7 +1,7 @@
-"""Times that are numbers: their units, and the unit of the numbers in a column.
+"""Times that are numbers, such as epoch seconds, and the search for the unit of the numbers in a column.
 
-A number alone does not show its time. Its unit is the one that the user names. Without a named unit, it is the unit in
-which at least nine of ten of the column's first numbers are plausible times: from 2000 until one day after now.
+The user may name the unit. Otherwise, the first numbers of the column decide the unit. In this unit, at least nine of
+ten numbers must be plausible times. A plausible time is from the year 2000 until one day after now.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _CLOCK_DIGITS = re.compile(r"(?:[01]\d|2[0-3])[0-5]\d[0-5]\d")
 
 @dataclass(frozen=True, slots=True)
 class NumberUnit:
-    """A unit of times: its length in milliseconds as a fraction, and the time of the number 0 in epoch milliseconds."""
+    """A unit of numbers that are times. Its length in milliseconds is `numerator` divided by `denominator`.
+
+    `zero_ms` is the time of the number 0, in epoch milliseconds.
+    """
 
     name: str
     numerator: int
@@ -41,7 +44,7 @@ class NumberUnit:
 
     @property
     def is_local(self) -> bool:
-        """Whether the numbers count local time. Days of spreadsheets count local time; epochs count UTC."""
+        """Whether the numbers count local time. Days of spreadsheets count local time. Epochs count time in UTC."""
         return self.zero_ms != 0
 
     def number(self, ms: int) -> float:
@@ -70,9 +73,9 @@ class NumberTimes:
     last_ms: int = LAST_MS
 
     def as_time(self, value: str, type_: Type) -> str:
-        """SQL that turns a number, or a text that holds a number, into a time.
+        """Return SQL that converts a number, or a text that contains a number, to a time.
 
-        The result is null for any other text, and for a number outside the range.
+        The SQL gives null for any other text, and for a time outside the accepted times.
         """
         unit, first, last = self.unit, self.unit.number(self.first_ms), self.unit.number(self.last_ms)
         is_whole = type_ in (Type.INT4, Type.INT8)
@@ -100,9 +103,9 @@ def numbers_among(values: Sequence[str]) -> list[str]:
 
 
 def detected(numbers: Sequence[str], now_ms: int) -> NumberTimes | None:
-    """Find, by the first numbers of a column, the rule for reading its numbers as times.
+    """Find the rule for reading the numbers of a column as times. `numbers` has the first numbers of the column.
 
-    Return None if the numbers are not plausible as epochs in any unit.
+    Returns None if the numbers are not plausible times in any unit of epochs.
     """
     return next((times for unit in _EPOCHS if _fits(numbers, times := _plausible(unit, now_ms))), None)
 
@@ -114,11 +117,9 @@ def _fits(numbers: Sequence[str], times: NumberTimes) -> bool:
 
 
 def own_times(file: str, numbers: Sequence[str], now_ms: int) -> NumberTimes:
-    """Return the rule for numbers of eventdate in JSON: they are epoch milliseconds of any year.
+    """Return the rule for numbers in the member eventdate of JSON. These numbers are epoch milliseconds of any year.
 
-    The service writes eventdate in this form.
-
-    Raises UsageError if the numbers are plausible as epoch seconds, too.
+    The service itself writes eventdate in this form. Raises UsageError if the numbers may also be epoch seconds.
     """
     if _fits(numbers, _plausible(NUMBER_UNITS["epoch"], now_ms)):
         raise UsageError(
@@ -129,7 +130,10 @@ def own_times(file: str, numbers: Sequence[str], now_ms: int) -> NumberTimes:
 
 
 def unclear(file: str, column: str, numbers: Sequence[str], now_ms: int, *, is_day: bool) -> UsageError:
-    """Return the error for a column of times, or of days, whose first numbers are not plausible as epochs."""
+    """Return the error for a column of times with first numbers that are not plausible as epochs.
+
+    `is_day` means that the column has days, and another column has the times of day.
+    """
     example, meaning, data = numbers[0].strip(), "are no epochs between 2000 and now", {}
     is_date = sum(bool(_DATE_DIGITS.fullmatch(number.strip())) for number in numbers) >= _PLAUSIBLE_SHARE * len(numbers)
     if is_date and len(example) in _DIGIT_FORMATS:

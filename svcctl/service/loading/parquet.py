@@ -26,9 +26,10 @@ _SIZES = {"VARCHAR": "strlen", "BLOB": "octet_length"}
 
 
 def check_footer(source: Source, contents: Path, watch: LoadWatch) -> int:
-    """Return the size of a row in bytes, at least 1: the average in the row group with the largest rows.
+    """Check the sizes in the footer of a parquet file, and return the size of a row in bytes.
 
-    Raises ServiceError when the sizes in the footer exceed a limit. If Arrow cannot read the footer, DuckDB reports it
+    The size of a row is the average in the row group with the largest rows, and at least 1. Raises ServiceError if the
+    sizes in the footer exceed a limit. If Arrow cannot read the footer, the result is 1, and DuckDB reports the fault
     later.
     """
     import pyarrow.parquet as pq  # also imports Arrow's file systems, which an idle service would hold in memory
@@ -48,7 +49,10 @@ def check_footer(source: Source, contents: Path, watch: LoadWatch) -> int:
 
 
 def size_query(table: str, described: Sequence[tuple[Any, ...]]) -> str:
-    """SQL for the number of rows in a table, the bytes of all its texts, and the maximum bytes of texts in a row."""
+    """Return SQL for the number of rows in a table, and for the sizes of its texts in bytes.
+
+    The sizes are the total size of all texts, and the largest size of the texts in one row.
+    """
     sizes = [f"coalesce({_SIZES[type_]}({quote(str(name))}), 0)" for name, type_, *_ in described if type_ in _SIZES]
     sized = f"SELECT {' + '.join(sizes) or '0'} AS size FROM {table}"
     return f"SELECT count(*), coalesce(sum(size), 0)::HUGEINT, coalesce(max(size), 0) FROM ({sized})"
@@ -71,6 +75,6 @@ def check_pages(source: Source, contents: Path, rows: int, watch: LoadWatch) -> 
     except MemoryError:
         raise watch.out_of_memory(source.name, "parquet") from None
     except pa.ArrowException:
-        return  # Arrow does not know a type in the file; DuckDB reports the types that it cannot read
+        return  # Arrow does not know a type in the file. DuckDB reports a type that it cannot read
     except (OSError, ValueError, OverflowError) as error:
         raise damaged(source, str(error)) from None

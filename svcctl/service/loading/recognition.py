@@ -1,7 +1,7 @@
-"""Recognises files: their kind, their columns with types, the column of the event's time, and the format of the times.
+"""Recognises files: the kind, the columns with their types, the column of the event's time, and the format of times.
 
-The head of a file, which has a maximum size, decides all of this once. The result is a Layout. If a file is not clear,
-it is refused with an error that names the option for this decision.
+The beginning of a file (the head) decides these points, and the result is a Layout. If a point is not clear, the file
+is refused. The error names the option with which the user can decide this point.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ LOOKED_AT = 1000
 """The number of rows at the beginning of a file that decide whether a column has times."""
 _CLOCK = r"([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?"
 _DATA = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:\D|$)|\d{8,}(?:\.\d+)?$")
-"""Matches a date or a number in the place of a column's name."""
+"""Matches a date or a number that is in the place of a column's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The result of recognising a file.
 
-    `fields` are the columns of the file as SQL, with the types of their stored values. `time` is the column of the
+    `fields` has the columns of the file as SQL, with the types of their stored values. `time` is the column of the
     event's time. If `time` has only days, `clock` is the column with the times of day. `times` is the format of the
-    event's time, and `numbers` has the units of numbers in other columns of times. `is_chosen` means that the column
-    `time` was chosen for its values, because it has no usual name and the user named no column.
+    event's time. `numbers` has the units of numbers in other columns of times. `is_chosen` means that the column `time`
+    was chosen because of its values: it has no usual name, and the user named no column.
     """
 
     file: KnownFile
@@ -86,13 +86,13 @@ class Layout:
         return self.columns.flat.lists if self.columns.flat else ()
 
     def fields_of(self, what: What) -> tuple[str, ...]:
-        """Return the columns to which a change applies."""
+        """Return the columns that a change applies to. The result is empty for skips and asides."""
         if what is Change.COLUMN:
             return (self.time,)
         return tuple(filter(None, self.marks(what))) if isinstance(what, Change) else ()
 
     def marks(self, change: Change) -> Mapping[str, str]:
-        """Return the conditions of a change by column; "" stands for the whole row.
+        """Return the SQL conditions of a change by column. The column name "" means the whole row.
 
         The column of the event's time is left out.
         """
@@ -101,11 +101,11 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class _Profile:
-    """A summary of the first values of a column. All its fields are None for a column without values.
+    """A summary of the first values of a column. All fields are None for a column without values.
 
-    `is_time`: all values are times, and at least one of them is in 1970 or later. `is_clock`: at least half of the
-    values are times of day. `are_days`: all times are whole days. `slashed` is the first date with slashes, and
-    `abbreviated` is the first value that ends with the abbreviation of a zone.
+    `is_time` means that all values are times, and that at least one time is in 1970 or later. `is_clock` means that at
+    least half of the values are times of day. `are_days` means that all times are whole days. `slashed` is the first
+    date with slashes. `abbreviated` is the first value that ends with the abbreviation of a zone.
     """
 
     is_time: bool | None
@@ -119,10 +119,9 @@ class _Profile:
 class Recogniser:
     """Recognises the files of a load.
 
-    `held` are the columns of the table if events are added to an existing table. `is_alone` means that the load has a
-    single file. With `whole`, whole files decide the types of columns. `now_ms` is the present time in epoch
-    milliseconds. `limits` are the limits of the load. `texts` has the names of objects that become JSON text in every
-    file.
+    `held` has the columns of the table if events are added to an existing table. `is_alone` means that the load has a
+    single file. With `whole`, the types of columns are found in whole files. `now_ms` is the present time in epoch
+    milliseconds. `texts` has the names of objects that become JSON text in every file.
     """
 
     reader: FileReader
@@ -135,7 +134,7 @@ class Recogniser:
     texts: frozenset[str] = frozenset()
 
     def layout(self, source: Source) -> Layout | None:
-        """Find the layout of a file. Return None for a file that has no events at all.
+        """Find the layout of a file. Return None for a file without events.
 
         Raises UsageError if the layout is not clear.
         """
@@ -197,8 +196,8 @@ class Recogniser:
     ) -> dict[str, NumberTimes]:
         """Return the units of the numbers in columns of times.
 
-        These are the column of the event's time, and columns that get the type timestamp. Raises UsageError if most
-        values of the event's time are numbers and their unit is not clear.
+        A column of times is the column of the event's time, or a column that gets the type timestamp. Raises UsageError
+        if most values of the event's time are numbers in a unit that is not clear.
         """
         named = {name for name, type_ in {**self.held, **self.options.types}.items() if type_ == Type.TIMESTAMP}
         names = [name for name in fields if name in named - {time} and fields[name].type is not Type.TIMESTAMP]
@@ -239,9 +238,9 @@ class Recogniser:
         return COLUMNS_OF[file.kind.name](file, wanted)
 
     def _kind(self, source: Source, head: FileHead, written: str) -> FileKind:
-        """Return the kind of a file, which the user names or the head of the file shows.
+        """Return the kind of a file. If the user does not name the kind, the head of the file decides.
 
-        `written` is the pattern of times in a log, or "".
+        `written` is the pattern of times in a log, or an empty text.
         """
         name, path = self.options.format, source.path
         if name is not None and name not in FILE_KINDS:
@@ -266,7 +265,7 @@ class Recogniser:
 
     @property
     def _time_names(self) -> Sequence[str]:
-        """The names of columns, in lower case, that show that a line is a heading of csv."""
+        """The usual names of columns of times, in lower case. A line with one of these names is a heading of csv."""
         return (*TIME_NAMES, *filter(None, (self.options.time_field or "").casefold().split(",")))
 
 
@@ -275,8 +274,8 @@ def _profiles(
 ) -> dict[str, _Profile]:
     """Return the profiles of the columns that may have times.
 
-    These are the columns of text and timestamps. If a format of times is given, they are the columns of text and whole
-    numbers. Times without a zone are in the session's zone.
+    Columns of text and columns of timestamps may have times. If a format of times is given, columns of text and columns
+    of whole numbers may have times. Times without a zone are in the zone of DuckDB's session.
     """
     types = (Type.STR, Type.TIMESTAMP) if times.spec is None else (Type.STR, Type.INT4, Type.INT8)
     candidates = {name: field for name, field in fields.items() if field.type in types}
@@ -316,10 +315,10 @@ def _profiles(
 
 
 def _named(file: KnownFile, columns: Columns, time_field: str, *, is_alone: bool) -> tuple[str, str | None]:
-    """Return the column of the time that the user names.
+    """Return the column of the event's time that the user names, and None.
 
-    For the names DATE,TIME, return the column of days and the column of times of day. If the load has several files, a
-    file without the named column may have eventdate instead.
+    For two names such as DATE,TIME, return the column of days and the column of times of day. If the load has several
+    files, a file without the named column may have eventdate instead.
     """
     name, fields = file.source.name, columns.types
     if time_field in fields:
@@ -349,8 +348,8 @@ def _check_lists(file: KnownFile, columns: Columns) -> None:
 def _time_column(file: KnownFile, columns: Columns, profiles: Mapping[str, _Profile], *, is_named: bool) -> str:
     """Return the column of the event's time.
 
-    A column outside of objects is preferred, then a column near the top. `is_named` means that the user named the
-    format. Raises UsageError if the column is not clear.
+    Columns outside of objects are preferred, and then columns near the top of the event. `is_named` means that the user
+    named the format. Raises UsageError if the column is not clear.
     """
     levels: dict[int, dict[str, str]] = {}
     for name, path in columns.paths.items():
@@ -380,12 +379,11 @@ def _time_column(file: KnownFile, columns: Columns, profiles: Mapping[str, _Prof
 
 
 def _likeliest(names: Mapping[str, str], profiles: Mapping[str, _Profile], *, is_nested: bool) -> str | None:
-    """Return the column eventdate, the only column of times, or a column with a usual name.
+    """Return the most likely column of the event's time. Return None if this column is not clear.
 
-    Return None if it is not clear.
-
-    `names` has the columns, each with the name of its member in lower case. For columns inside objects, eventdate does
-    not come first, and a usual name counts only if a single column has this name.
+    The most likely column is eventdate, the only column of times, or a column with a usual name. `names` has the
+    columns, each with the name of its member in lower case. For columns inside objects, eventdate does not come first,
+    and a usual name counts only if a single column has this name.
     """
     times = [name for name in names if name in profiles and profiles[name].is_time]
     usual: dict[str, list[str]] = {}
@@ -427,7 +425,7 @@ def _check_times(file: KnownFile, profile: _Profile, times: TimeFormat) -> None:
 
 
 def _check_heading(reader: FileReader, file: KnownFile, times: TimeFormat) -> None:
-    """Raise UsageError if the name of a csv column is a time or a number, because the first line is then data."""
+    """Raise UsageError if the name of a csv column is a time or a number. The first line is then not a heading."""
     names = [name for name in file.names if re.search(r"\d", name)]
     orders = [times.format] if times.spec is None and times.format is not None else ORDERS
     read = [text_as_time("name", TimeFormat("UTC", order)) for order in orders]
@@ -445,7 +443,7 @@ def _check_heading(reader: FileReader, file: KnownFile, times: TimeFormat) -> No
 
 
 def _single_line(file: KnownFile) -> UsageError:
-    """Return the error for a csv file with a single line that has no usual name of a column of times."""
+    """Return the error for a csv file with a single line, which does not contain a usual name of a column of times."""
     line = shown(file.heading.first if file.heading else "")
     return UsageError(
         f"{file.source.name} has only one line, and it is not clear whether it names columns: {line}",

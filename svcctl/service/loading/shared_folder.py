@@ -60,14 +60,14 @@ def load_into(
     create: bool = False,
     state: Store | None = None,
 ) -> Loaded | None:
-    """Load files into a table of a shared folder, like `load`. Return None if the table has a load with this ID.
+    """Load files into a table of a shared folder, as the function `load` does.
 
-    Raises Unavailable when the folder does not exist, and the errors of `folder_identity.check`. With `create`, a
-    missing folder is made, and `notify` is called.
+    Returns None if the table already has a load with this ID. Raises Unavailable if the folder does not exist. Also
+    raises the errors of `folder_identity.check`. With `create`, a missing folder is made, and `notify` is called.
     """
     with opened(uri, environment) as lake:
         folder = lake.folder
-        if folder_identity.check(state, folder, create=create):  # before files are read, which may take long
+        if folder_identity.check(state, folder, create=create):  # before files are read, because reading may take long
             notify(f"made the shared folder {folder.uri}")
         limits = LoadLimits.read(environment)
         return load(lake, sources, table, options, go_on, load_id=load_id, limits=limits)
@@ -76,7 +76,10 @@ def load_into(
 def compact(
     uri: str, environment: Mapping[str, str], table: str | None, keep: timedelta, state: Store | None = None
 ) -> Iterator[Compacted]:
-    """Merge small files of a table, or of all tables. Also remove files that were not needed during the last `keep`."""
+    """Merge small files of a table, or of all tables if `table` is None. Also remove files that are no longer needed.
+
+    A file is removed only if it was not needed during the time `keep` before now.
+    """
     with opened(uri, environment) as lake:
         from svcctl.service.engines.lake.upkeep import vacuum
 

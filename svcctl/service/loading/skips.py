@@ -1,6 +1,6 @@
 """Counts and describes the skipped lines of a load, lines that are not events, and changes of values.
 
-Each kind has a count, the place where it first occurred, and one sentence. This module imports no engine.
+Each kind of finding has a count, the place where it first occurred, and a sentence. This module imports no engine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LONGEST_LINE = 1 << 24
 """The maximum size, in bytes, of a line or of a csv record. Longer lines and records are skipped."""
 
 NOT_UTF8 = "not-utf8"
-"""The reason of errors about files that have another encoding."""
+"""The `reason` of errors about files in another encoding than UTF-8."""
 NOTHING_CHANGED = "nothing was changed"
 
 
@@ -112,7 +112,7 @@ _HINTS: Mapping[Skip, str] = {
     Skip.TIME: "describe how it is written with --time-format, such as '%d/%m/%Y %H:%M:%S', or name another column "
     "with --time-field, or two as DATE,TIME",
 }
-"""The hint of the error for a file in which no line could be read, by the reason why the first line was skipped."""
+"""The hints of errors about files that could not be read, by the reason why the first line was skipped."""
 _REASONS: Mapping[Skip, str] = {
     Skip.ENCODING: NOT_UTF8,
     Skip.CELLS: "too-many-cells",
@@ -120,41 +120,41 @@ _REASONS: Mapping[Skip, str] = {
     Skip.NO_YEAR: "time-without-year",
     Skip.NO_DAY: "time-without-day",
 }
-"""The reason of the error for a file in which no line could be read, by the reason why the first line was skipped.
+"""The `reason` of errors about files that could not be read, by the reason why the first line was skipped.
 
-For these reasons, the program that shows the error adds the hint.
+The program that shows such an error adds the hint.
 """
 _REASONS_BY_KIND: Mapping[tuple[Skip, str], str] = {
     (Skip.ENTRY, "log"): "no-time-in-line",
     (Skip.LONG, "ndjson"): "large-json-object",
 }
-"""Like _REASONS, but for a single kind of file. Each key also has the name of this kind."""
+"""More rows of _REASONS, which apply only to a single kind of file. Each key also has the name of this kind."""
 
 
 def sentence(what: str, value: str | None, fields: Sequence[str], kind: str) -> str:
-    """Write a sentence about a value and its columns. `kind` is the type or format that the value does not have."""
+    """Return a sentence about a value and its columns. `kind` is the type or the format that was expected."""
     wish = ",".join(f"{name}=float8" for name in fields)
     return _SENTENCES[what].format(value=shown(value or ""), fields=some(fields), kind=kind, wish=shlex.quote(wish))
 
 
 def shown(text: str) -> str:
-    """Write a text in quotes and in one line, cut if it is long.
+    """Return a text in quotes and on one line. A long text is cut off.
 
-    Blanks inside it stay, because they may be the mistake.
+    Blanks inside the text stay, because these blanks may be the mistake.
     """
     text = " ".join(filter(None, map(str.strip, text[: 1 << 12].splitlines())))
     return f"'{text}'" if len(text) <= SHOWN else f"'{text[: SHOWN - 1]}…'"
 
 
 Found = tuple[int, int, str | None, str]
-"""A count of something that happened in lines, and its first line, with the value there and the value's column."""
+"""A finding: its count, the number of the first line that has it, the value in this line, and the value's column."""
 _WITH_LINE = (Skip.ENCODING, Skip.QUOTE, Skip.CELLS, Skip.ENTRY)
-"""The skips whose value is the text of the whole line."""
+"""The skips that are counted with the text of the whole line as their value."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts what happens in one file. For each kind, it has the count, the first line, and the value in this line."""
+    """Counts the findings in one file. Each kind of finding has a count, its first line, and the value in this line."""
 
     rows: int = 0
     """The number of rows that were loaded."""
@@ -162,9 +162,9 @@ class Tally:
     nulls: dict[str, Found] = field(default_factory=dict)
     """The values that do not fit their column, by the name of the column."""
     unfinished: int | None = field(default=None, compare=False)
-    """The number of the last line, if the file ends without a line end after it."""
+    """The number of the last line if this line has no line end. Otherwise None."""
     emptied: int = field(default=0, compare=False)
-    """The number of lines that the reader has emptied. They look blank, but are already counted as something else."""
+    """The number of lines that the reader has emptied. Such lines look blank, but are already counted otherwise."""
     _last: tuple[Skip, str | None, str] | None = field(default=None, compare=False)
 
     def add(self, what: What, line: int, value: str | None = None, *, column: str = "", count: int = 1) -> None:
@@ -185,9 +185,9 @@ class Tally:
         begins: str | None = None,
         count: int = 1,
     ) -> None:
-        """Count a line that cannot be read.
+        """Count a line that cannot be read. `begins` is the beginning of the line.
 
-        The line is counted as an Aside instead if it `begins` as a comment, is blank, or is the heading.
+        If the line is a comment, is blank, or repeats the heading, it is counted as an Aside instead.
         """
         begins = (value if what in _WITH_LINE else begins) or ""
         if begins.lstrip().startswith("#") and what is not Skip.EARLY:
@@ -208,7 +208,7 @@ class Tally:
     def settle(self) -> None:
         """Count the last line of a file if it is unfinished and could not be read.
 
-        It counts as skipped if the file has no other rows, otherwise as unfinished.
+        The line counts as skipped if the file has no other rows. Otherwise, the line counts as unfinished.
         """
         if self._last is not None and self.unfinished is not None:
             what, value, column = self._last
@@ -228,7 +228,7 @@ class Tally:
 
 
 def incomplete(file: str, time: str, lack: Skip) -> UsageError:
-    """Return the error for a log whose times lack a part."""
+    """Return the error for a log with times that lack a part. `lack` is the missing part."""
     return UsageError(f"{file} could not be read: {sentence(lack, time, ['the time'], '')}", reason=_REASONS[lack])
 
 
@@ -252,7 +252,7 @@ def unread(file: str, unit: str, tally: Tally, kind: str, hint: str = "") -> Usa
 
 
 def too_many(file: str, unit: str, tally: Tally, kind: str) -> UsageError:
-    """Return the error for a file in which too many lines were skipped. It shows the first of them."""
+    """Return the error for a file in which too many lines were skipped. The message shows the first skipped line."""
     what = tally.first_skip
     assert what is not None
     _, line, value, column = tally.findings[what]

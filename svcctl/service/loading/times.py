@@ -1,9 +1,10 @@
 """SQL that reads times, and the formats of times.
 
 Without a given format, a time can have one of these forms: ISO 8601, dd.MM.yyyy HH:mm:ss, 31-Jan-2026 10:00:00, the
-form of C, or the form that Go prints. With a given order of day and month, it can also be 31/01/2026 10:00:00. Numbers
-are times only in a known unit, see `number_times.py`. A time without a zone is in the given zone, or in UTC. An
-abbreviation such as CST has several meanings, so times with an abbreviation are read only if a zone is given.
+form of C (Sat Jan 31 10:00:00 2026), or the form that Go prints. If the order of day and month is given, the form
+31/01/2026 10:00:00 is also read. Numbers are times only in a known unit, see `number_times.py`. A time without a zone
+is in the given zone, or in UTC. An abbreviation such as CST has several meanings, so times with an abbreviation are
+read only if a zone is given.
 """
 
 from __future__ import annotations
@@ -38,16 +39,16 @@ _NAMED_MONTHS = [
     *("%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S.%f %Y"),
     *(f"%d %b %Y {clock}" for clock in ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M", "")),
 ]
-"""The formats of times of C, and of times such as 31/Jan/2026:10:00:00.
+"""The formats of times as C writes them, and of times such as 31/Jan/2026:10:00:00.
 
-In the text, blanks have replaced the characters between day, month, year and time of day.
+Before a text is read in these formats, blanks replace the characters between day, month, year and time of day.
 """
 _ZONE_AFTER = r" (UTC|GMT|[A-Z][A-Za-z]+/[\w/+-]+|[+-]\d\d:?\d\d)$"
 """Matches an offset or the name of a zone at the end of a time. Times in ISO 8601 are read without this pattern."""
 _NAMED_OFFSET = r" ([+-]\d{4}) [A-Z+-]\w*(?: m=\S+)?$"
 """Matches the end of a time that Go prints.
 
-It consists of the offset, the name of the zone, and perhaps the monotonic clock (m=+0.01).
+The end consists of the offset, the name of the zone, and perhaps the monotonic clock (m=+0.01).
 """
 _ACCESS = "%d/%b/%Y:%H:%M:%S %z"
 _MILLISECONDS = r"(:\d\d:\d\d):(\d{3})"
@@ -56,10 +57,10 @@ _ABBREVIATION = r"(:\d\d(?:[.,]\d+)?(?: \d{4})?) [A-Z]{3,5}$"
 
 @dataclass(frozen=True, slots=True)
 class TimeFormat:
-    """The form of times: the zone of times without a zone, and a format for strptime or one of ORDERS.
+    """The form of times. `zone` is the zone of times without a zone.
 
-    `numbers` is the rule for reading numbers. `newest` is the latest possible time, for times in a format without a
-    year.
+    `format` is a format for strptime, or one of ORDERS. `numbers` is the rule for reading numbers. `newest` is the
+    latest possible time, which decides the year of times without a year.
     """
 
     zone: str | None = None
@@ -69,7 +70,7 @@ class TimeFormat:
 
     @property
     def spec(self) -> str | None:
-        """The format for strptime, if one was given."""
+        """The format for strptime. None if no such format was given."""
         return None if self.format in ORDERS else self.format
 
     @property
@@ -79,12 +80,15 @@ class TimeFormat:
 
     @property
     def in_zone(self) -> str:
-        """The zone for times that name no zone."""
+        """The zone for times without a zone."""
         return self.zone or "UTC"
 
 
 def time_format(zone: str | None, format: str | None) -> TimeFormat:
-    """Return the TimeFormat for a zone and a format. Raises UsageError for a text that is no format, order or unit."""
+    """Return the TimeFormat for a zone and a format. The format may also be one of ORDERS, or a unit of numbers.
+
+    Raises UsageError for any other text.
+    """
     if format is not None and format in NUMBER_UNITS:
         return TimeFormat(zone, numbers=NumberTimes(NUMBER_UNITS[format]))
     if format is not None and "%" not in format:
@@ -97,7 +101,7 @@ def time_format(zone: str | None, format: str | None) -> TimeFormat:
 
 
 def as_time(value: str, type_: Type, written: TimeFormat) -> str:
-    """SQL that converts a value of a type to a time. Numbers become times only if `written` has their unit."""
+    """Return SQL that converts a value of a type to a time. Numbers become times only if `written` has their unit."""
     text = short(value) if type_ is Type.STR else value
     if written.spec is not None and type_ is not Type.TIMESTAMP:
         time = in_utc(_described(f"{text}::VARCHAR", written.spec, written.newest), written.in_zone)
@@ -115,10 +119,10 @@ def as_time(value: str, type_: Type, written: TimeFormat) -> str:
 
 
 def _plain_time(text: str, zone: str) -> str:
-    """SQL that converts a text to a time like `text_as_time` but three times as fast; null for an unusual text.
+    """Return SQL that converts a usual text to a time, three times as fast as `text_as_time`.
 
-    Usual texts are ISO 8601 without a blank after the time of day, and times of access logs, both of the years 1000 to
-    2999.
+    A usual text is in ISO 8601 without a blank after the time of day, or is a time of an access log. The year is from
+    1000 to 2999. The SQL gives null for any other text.
     """
     clock = f"substr({text}, 12)"
     is_iso = (
@@ -139,9 +143,9 @@ def _plain_time(text: str, zone: str) -> str:
 
 
 def _described(text: str, spec: str, newest: datetime | None) -> str:
-    """SQL that reads a text as a time in a format.
+    """Return SQL that reads a text as a time in a format.
 
-    If the format has no year, the year is the last one in which the time is not later than `newest`.
+    If the format has no year, the time is in the last year in which it is not later than `newest`.
     """
     if newest is None or re.search(r"%-?[YyGcx]", spec):
         return f"try_strptime({text}, {literal(spec)})"
@@ -149,7 +153,7 @@ def _described(text: str, spec: str, newest: datetime | None) -> str:
 
 
 def text_as_time(text: str, written: TimeFormat) -> str:
-    """SQL that converts a text to a time. A number is not read as an epoch."""
+    """Return SQL that converts a text to a time. A number is not read as an epoch."""
     cut = "NULL" if written.zone is None else f"regexp_replace({text}, {literal(_ABBREVIATION)}, '\\1')"
     value = f"(CASE WHEN {is_abbreviated(text)} THEN {cut} ELSE {text} END)"
     offset = f"regexp_replace({value}, {literal(_NAMED_OFFSET)}, '\\1')"
@@ -167,7 +171,7 @@ def text_as_time(text: str, written: TimeFormat) -> str:
 
 
 def _local_time(value: str, written: TimeFormat) -> str:
-    """SQL that converts a text without a zone, and not in ISO 8601, to a TIMESTAMP."""
+    """Return SQL that converts a text to a TIMESTAMP. The text has no zone, and is not in ISO 8601."""
     days = ["%d.%m.%Y", *([f"{written.format}/%Y"] if written.format else [])]
     named = f"regexp_replace({value}, {literal(_NAMED_MONTH)}, '\\1 \\2 \\3 \\4')"
     formats = [day + clock for day in days for clock in _CLOCKS]
@@ -175,9 +179,9 @@ def _local_time(value: str, written: TimeFormat) -> str:
 
 
 def _iso_time(value: str) -> str:
-    """SQL that converts a text in ISO 8601 to a TIMESTAMPTZ.
+    """Return SQL that converts a text in ISO 8601 to a TIMESTAMPTZ.
 
-    It also accepts a comma before the fraction, and a blank before the offset.
+    The SQL also accepts a comma before the fraction, and a blank before the offset.
     """
     for written, read in ((",", "."), (" +", "+"), (" -", "-"), (" Z", "Z")):
         value = f"replace({value}, '{written}', '{read}')"
@@ -185,7 +189,7 @@ def _iso_time(value: str) -> str:
 
 
 def may_be_time(text: str) -> str:
-    """SQL for a fast test whether `text_as_time` may read a text.
+    """Return SQL for a fast test whether `text_as_time` may read a text.
 
     The text must have two numbers, or a word that DuckDB reads as a time.
     """
@@ -193,15 +197,15 @@ def may_be_time(text: str) -> str:
 
 
 def is_abbreviated(text: str) -> str:
-    """SQL for a fast test whether a time ends with the abbreviation of a zone, other than UTC and GMT."""
+    """Return SQL for a fast test whether a time ends with the abbreviation of a zone, other than UTC and GMT."""
     is_zone = f"right({text}, 3) NOT IN ('UTC', 'GMT') AND regexp_matches({text}, {literal(_ABBREVIATION)})"
     return f"CASE WHEN right({text}, 1) BETWEEN 'A' AND 'Y' THEN {is_zone} ELSE false END"
 
 
 def has_no_zone(text: str) -> str:
-    """SQL for a fast test whether a time names no zone.
+    """Return SQL for a fast test whether a time has no zone.
 
-    A number is an epoch, so it needs no zone, and the result is false.
+    The SQL gives false for a number, because a number is an epoch and needs no zone.
     """
     digits = " AND ".join(f"substr({text}, {at}, 1) BETWEEN '0' AND '9'" for at in (3, 4, 5))
     offset = f"contains(substr({text}, 11), '+') OR contains(substr({text}, 11), '-')"
@@ -211,7 +215,7 @@ def has_no_zone(text: str) -> str:
 
 
 def in_utc(time: str, zone: str) -> str:
-    """SQL that converts a time to UTC, in which engines store it.
+    """Return SQL that converts a time to UTC, because engines store times in UTC.
 
     A time without a zone is in `zone`, which must be the zone of DuckDB's session.
     """
@@ -219,9 +223,9 @@ def in_utc(time: str, zone: str) -> str:
 
 
 def yearless(text: str, formats: Sequence[str], newest: datetime) -> str:
-    """SQL that converts a text without a year to a time.
+    """Return SQL that converts a text without a year to a time.
 
-    Its year is the last one in which it is not later than `newest`.
+    The time is in the last year in which it is not later than `newest`.
     """
     # The last 29 February may be up to eight years ago.
     this, *others = (
@@ -233,7 +237,7 @@ def yearless(text: str, formats: Sequence[str], newest: datetime) -> str:
 
 
 def short(text: str) -> str:
-    """SQL for a text, or null if the text is too long for a number or a time.
+    """Return SQL for a text, or null if the text is too long for a number or a time.
 
     DuckDB would copy a long text several times before it rejects the text.
     """
@@ -243,7 +247,7 @@ def short(text: str) -> str:
 def written_as(times: TimeFormat) -> str:
     """Return a regular expression for times in the given format, or for numbers in the given unit.
 
-    It is empty if neither is given.
+    The result is empty if `times` has neither a format nor a unit.
     """
     if times.numbers is not None:
         return NUMBER_TIME

@@ -1,7 +1,7 @@
 """The values of columns as SQL: the types that texts can have, and the form in which a table stores values.
 
-Text becomes a number or true/false only if all values of the column have this form. An address stays text unless the
-table has the type ip4. Nested JSON stays JSON text.
+A column of text gets a type of numbers or the type bool only if all values have the form of this type. An address stays
+text unless the table has the type ip4. Nested JSON stays JSON text.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _STORED = {
 WHOLE_TYPES = frozenset((Type.INT4, Type.INT8))
 NUMBERS = WHOLE_TYPES | {Type.FLOAT8}
 WAYS: tuple[tuple[Type, str], ...] = (
-    # A cast that fails is slow, so a text that cannot begin a number is not cast. 007 and a number of 25 digits stay
-    # text.
+    # A failing cast is slow, so a text that does not begin like a number is not cast. 007 and a number of 25 digits
+    # stay text.
     (
         Type.INT8,
         "CASE WHEN {0} BETWEEN '-' AND '9~' AND strlen({0}) < 30 THEN TRY_CAST({0} AS BIGINT)::VARCHAR = {0} END",
@@ -34,21 +34,21 @@ WAYS: tuple[tuple[Type, str], ...] = (
     (Type.FLOAT8, r"regexp_full_match({0}, '-?(0|[1-9]\d{{0,14}})(\.\d+)?([eE][+-]?\d{{1,2}})?')"),
     (Type.BOOL, "lower({0}) IN ('true', 'false')"),
 )
-"""The types that a text can get, each with a test that all values of the column must pass."""
+"""The types that a column of text can get, each with an SQL test that all values of the column must pass."""
 _NUMBER_TEXT = r"\d+(\.\d+)?([eE][+-]?\d{{1,2}})?"
 ODD = f"({{0}} IS NOT NULL AND NOT regexp_full_match({{0}}, '-?{_NUMBER_TEXT}'))"
-"""The condition that a text is not a number. 007 is taken for a number here, although it stays text on purpose."""
+"""SQL for the condition that a text is not a number. Here, 007 counts as a number, although 007 is stored as text."""
 NUMBER_LIKE = rf"regexp_full_match({{0}}, '-?({_NUMBER_TEXT}|\d[\d.]*,\d+|\d{{{{1,3}}}}(,\d{{{{3}}}})+(\.\d+)?)')"
-"""The condition that a text can be read as a number if its type is named. The number may have commas."""
+"""SQL for the condition that a text can be read as a number if the user names the type. The number may have commas."""
 _THOUSANDS = r"-?(\d{1,15}|[1-9]\d{0,2}(,\d{3}){1,4})(\.\d+)?"
 _DECIMALS = r"-?(0|[1-9]\d{0,14}|[1-9]\d{0,2}(\.\d{3}){1,4})(,\d+)?"
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedField:
-    """A column of the file as SQL: its value in the file, its stored value, and the type of the stored value.
+    """A column of the file as SQL. `raw` is the value in the file, and `stored` is the value that the table stores.
 
-    If a value cannot be stored, `stored` is null, although `raw` is not.
+    `type` is the type of the stored value. If a value cannot be stored, `stored` is null, but `raw` is not null.
     """
 
     raw: str
@@ -62,14 +62,14 @@ class LoadedField:
 
 
 def is_nested(sql_type: str) -> bool:
-    """Whether a DuckDB type is a list, a struct or a map."""
+    """Return whether a DuckDB type is a list, a struct or a map."""
     return sql_type.endswith("]") or sql_type.startswith(("STRUCT", "MAP"))
 
 
 def field(value: str, sql_type: str, zone: str) -> LoadedField:
-    """Return a column by its type in DuckDB.
+    """Return the LoadedField for values of a DuckDB type.
 
-    A type that events do not have becomes text, and a nested value becomes JSON text.
+    Values of a type that events cannot have are stored as text. Nested values are stored as JSON text.
     """
     if is_nested(sql_type):
         return LoadedField(value, f"to_json({value})::VARCHAR", Type.STR)
@@ -85,7 +85,7 @@ def field(value: str, sql_type: str, zone: str) -> LoadedField:
 def converted(column: LoadedField, type_: Type, times: TimeFormat, *, has_decimal_commas: bool) -> LoadedField:
     """Convert a column to a type that the user names.
 
-    With `has_decimal_commas`, a comma in a number is the decimal mark; otherwise it separates thousands.
+    With `has_decimal_commas`, a comma in a number is the decimal mark. Otherwise, a comma separates thousands.
     """
     if type_ is column.type:
         return column
@@ -94,7 +94,7 @@ def converted(column: LoadedField, type_: Type, times: TimeFormat, *, has_decima
     is_text = column.type is Type.STR
     value = short(column.stored) if is_text else column.stored
     if column.type is Type.INT8 or (column.type is Type.FLOAT8 and type_ is Type.STR):
-        value = column.raw  # it may not fit int8, and its text may be longer than that of the number
+        value = column.raw  # the raw value may not fit int8, and its text may have more digits than the stored number
     if is_text and type_ in NUMBERS:
         value = _without_commas(value, are_decimal=has_decimal_commas)
     cast = f"TRY_CAST({value} AS {SQL_TYPES[type_]})"
@@ -110,9 +110,10 @@ def converted(column: LoadedField, type_: Type, times: TimeFormat, *, has_decima
 
 
 def _without_commas(text: str, *, are_decimal: bool) -> str:
-    """SQL for a text whose number is written with a decimal dot.
+    """Return SQL that changes a number with commas in a text to a number with a decimal dot.
 
-    The result is null if the text has commas in places where neither a decimal mark nor a thousands separator can be.
+    The SQL gives null if a comma is in a place where neither a decimal mark nor a thousands separator can be. A text
+    without commas is unchanged.
     """
     plain = f"replace({text}, ',', '')"
     if are_decimal:
@@ -122,7 +123,7 @@ def _without_commas(text: str, *, are_decimal: bool) -> str:
 
 
 def merged(types: Sequence[Type]) -> Type:
-    """Return the common type of a column that has these types in several files; str if it has no values in any file."""
+    """Return the common type of a column that has these types in several files. Without types, the result is str."""
     distinct_types = set(types)
     if len(distinct_types) == 1:
         return types[0]
@@ -132,5 +133,5 @@ def merged(types: Sequence[Type]) -> Type:
 
 
 def nothing(value: str, texts: Sequence[str]) -> str:
-    """SQL for a text; null if it is one of the `texts` that mean null."""
+    """Return SQL for a text, or for null if the text is one of the `texts`, which mean null."""
     return f"CASE WHEN {value} NOT IN ({', '.join(map(literal, texts))}) THEN {value} END" if texts else value

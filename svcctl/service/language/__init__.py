@@ -1,8 +1,8 @@
-"""The query language: text to tree, and tree to one SQL statement with typed columns.
+"""The query language. The text of a query becomes a tree, and the tree becomes one SQL statement with typed columns.
 
     grammar.lark, parser.py   text -> tree; errors have the line, the column and what was expected
-    tree.py, printer.py       the tree of a query; writes an expression of the tree as text
-    functions.py              one row for each function, from which the help is written too
+    tree.py, printer.py       the tree of a query; the text of an expression of the tree
+    functions.py              one row for each function; the help is written from these rows
     expressions.py, sql.py    types and SQL of an expression
     deviation.py              mean and standard deviation, the same in every engine
     dialect.py                the protocol for SQL that differs between engines
@@ -10,7 +10,8 @@
     compiler.py               clauses -> a Plan, see types.py
     query_error.py            the error of a query, with its place in the text
 
-Nothing here runs a query or knows where tables come from. The input is a catalog and a dialect, the output is a plan.
+This package does not run queries, and does not know where tables come from. The input is a query, a catalog of tables
+and the dialect of an engine. The output is a plan.
 """
 
 from svcctl.service.language.compiler import compile

@@ -1,15 +1,15 @@
 """Compile a query's tree into one SELECT.
 
-Clauses are applied in the order they are written, each to the rows of the previous clause. As many clauses as possible
-share a SELECT. When a clause needs values that an earlier clause computes, the earlier clause becomes a subquery. The
-columns of a subquery are called c1, c2 …, so that they cannot collide with names of the query. The names of the query
-appear only in the outermost SELECT.
+Clauses are applied in the order in which they are written. Each clause is applied to the rows of the previous clause.
+As many clauses as possible share a SELECT. If a clause needs values that an earlier clause computes, the earlier clause
+becomes a subquery. The columns of a subquery are named c1, c2 …, so that these names cannot collide with names in the
+query. Names in the query appear only in the outermost SELECT.
 
 A name in a clause means a column of the last select. If the last select has no such column, the name means a column of
 an earlier select, back to the last group or to the table. The answer has the columns of the last select.
 
-Without a group, rows are ordered by eventdate. Groups are ordered by their keys: the period first, nulls last. If a
-select drops a column that the order needs, subqueries keep that column.
+Without a group, rows are ordered by eventdate. Groups are ordered by their keys. The period is the first key, and nulls
+come last. If a select drops a column that the order needs, subqueries keep this column.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from svcctl.words import among
 
 EVENTDATE = "eventdate"
 DATED = "(eventdate)"
-"""The name of the last column of a dated plan, which has each row's date."""
+"""The name of the additional last column of a dated plan. This column has the date of each row."""
 MAX_COLUMNS = 1000
 MAX_STEPS = 20
-"""The maximum depth of nested subqueries: sqlglot writes this depth within Python's recursion limit."""
+"""The maximum depth of nested subqueries. With this depth, sqlglot stays within Python's recursion limit."""
 
 
 def compile(
@@ -64,12 +64,14 @@ def compile(
 ) -> Plan:
     """Compile a query into a plan for an engine's dialect, over the events with `start <= eventdate < end`.
 
-    If `end` is None, the range has no end. Events with the same date come in the order in which they were stored, so a
+    If `end` is None, the range has no end. Events with the same date come in the order in which they were stored. So a
     plan that runs again returns the same rows in the same order. With `dated`, the SELECT has the additional last
-    column DATED, which is not among the plan's columns. DATED is the row's eventdate, its period, or null. `zone`
+    column DATED, which is not among the plan's columns. DATED is the row's eventdate, the row's period, or null. `zone`
     decides when today() and yesterday() begin. `skip` and `limit` come from the request, and are applied after the
-    limits of the query itself. All moments are aware datetimes. Raises QueryError, with its place, for a wrong name or
-    type, and for a part that the dialect cannot express.
+    limits of the query itself. All moments have a time zone.
+
+    Raises QueryError for a wrong name or type, and for a part that the dialect cannot express. The error has the place
+    in the query.
     """
     table = catalog.get(query.table)
     if table is None:
@@ -119,10 +121,10 @@ def compile(
 
 
 def _aggregates(clauses: Sequence[tree.Clause], names: Collection[str]) -> dict[tree.Call, None]:
-    """List the aggregates that a group must compute for the clauses after it, up to and including the next group.
+    """Return the aggregates that a group must compute for later clauses, up to and including the next group.
 
-    `names` are the columns that the group can read. Raises QueryError for an aggregate that uses a column which only a
-    select after the group defines.
+    `clauses` has the clauses after the group. `names` has the columns that the group can read. Raises QueryError if an
+    aggregate uses a column that is only defined by a select after the group.
     """
     calls: dict[tree.Call, None] = {}
     defined: set[str] = set()
@@ -146,13 +148,15 @@ def _aggregates(clauses: Sequence[tree.Clause], names: Collection[str]) -> dict[
 
 @dataclass
 class _Rows:
-    """The rows after a clause: a SELECT without its projection, and the values of its columns.
+    """The rows after a clause: a SELECT without its list of columns, and the values of the columns.
 
-    `columns` are the columns of the answer. `before` are columns of earlier clauses, which later clauses can name too.
-    `used` has all names that the query contains: a subquery computes a column of `before` only if its name is in
-    `used`. `keys` are the keys of the last group, which a select adds unless it names one of the keys. The rows are
-    ordered by `order`, and `time` is the eventdate of each row. `hidden_names` are the columns that were there before
-    the last group; later clauses cannot name them.
+    `columns` has the columns that the answer would have after this clause. `before` has the columns of earlier clauses,
+    which later clauses can also name. `used` has all names in the query. A subquery computes a column of `before` only
+    if the column's name is in `used`. `keys` has the keys of the last group. If a select does not name any key, all
+    keys are added to the columns of the select.
+
+    `order` has the values by which the rows are ordered. `time` is the eventdate of each row. `hidden_names` has the
+    columns from before the last group, which later clauses cannot name.
     """
 
     select: exp.Select
@@ -191,7 +195,7 @@ class _Rows:
 
     @property
     def visible_columns(self) -> dict[str, CompiledValue]:
-        """Return the columns that the next clause of the query can name."""
+        """The columns that the next clause of the query can name."""
         return self.columns | {name: value for name, value in self.before.items() if name not in self.columns}
 
     @property
@@ -206,7 +210,7 @@ class _Rows:
         self.conditions += [scope.condition(condition) for condition in conditions]
 
     def project(self, clause: tree.Select) -> None:
-        """Replace the columns by those of a select.
+        """Replace the columns by the columns of a select.
 
         After a group, the keys of the group come first, unless the select names one of the keys.
         """
@@ -299,7 +303,7 @@ class _Rows:
         return replace(value.computed_by(_typed_sql(self.context, value)), type=_type(value))
 
     def _settle(self) -> None:
-        """Start a subquery if there are limits, or computed values that the next clause must not compute again."""
+        """Start a subquery if the rows have limits, or computed values that the next clause must not compute again."""
         needed = [*self.columns.values(), *(value for name, value in self.before.items() if name in self.used)]
         computed = any(not isinstance(value.sql, exp.Column) for value in needed)
         if computed or self.limit is not None or self.offset:
@@ -366,14 +370,14 @@ def _type(value: CompiledValue) -> Type:
 
 
 def _typed_sql(context: ExpressionContext, value: CompiledValue) -> Sql:
-    """Return the SQL of a value as a typed column; a bare null has no type and becomes a str."""
+    """Return the SQL of a value as a typed column. A bare null has no type, and becomes a str."""
     return context.cast(value.sql, Type.STR) if value.type is Special.NULL else value.sql
 
 
 def _name_of(item: tree.Item | tree.Star) -> str:
     """Return the name of an item's column.
 
-    This is the name after `as`, the name of the column or function, or the text of the expression.
+    The result is the name after `as`, the name of the column or function, or the text of the expression.
     """
     if isinstance(item, tree.Star):
         return "*"
@@ -389,7 +393,7 @@ def _is_key(item: tree.Item | tree.Star, keys: Iterable[str]) -> bool:
 
 
 def _as_time(columns: Mapping[str, CompiledValue]) -> CompiledValue | None:
-    """Return the column eventdate of grouped rows; None if there is no such column or it is not a timestamp."""
+    """Return the column eventdate of grouped rows. Return None if there is no such column or if it has another type."""
     value = columns.get(EVENTDATE)
     return value if value and value.type is Type.TIMESTAMP else None
 

@@ -1,7 +1,7 @@
-"""Mean and standard deviation of whole numbers, the same to the last digit in every engine and in every run.
+"""Mean and standard deviation of whole numbers. The result is the same to the last digit in every engine and every run.
 
 The last digit of a float8 sum depends on the order in which rows are added up. So the sums are computed as whole
-numbers, and only the last division is done in float8. The group computes the sums; the step after the group applies the
+numbers, and only the last division is done in float8. The group computes the sums. The step after the group applies the
 formula.
 """
 
@@ -15,14 +15,14 @@ from svcctl.service.language.types import Type
 _MAX_EXACT_SPREAD = 2**56
 """`deviation_of_halves` is exact if the spread of the upper halves is below this limit.
 
-Below the limit, the sums fit into a wide number.
+The spread is the result of `_spread`. Below the limit, the sums fit into a wide number.
 """
 
 
 def mean(context: ExpressionContext, value: Sql) -> CompiledValue:
     """Return the mean of whole numbers.
 
-    Its SQL computes the count and the sum in the group, and divides them after the group.
+    The group computes the count and the sum. The step after the group divides the sum by the count.
     """
     counted, added = context.copies(value, 2)
 
@@ -35,7 +35,7 @@ def mean(context: ExpressionContext, value: Sql) -> CompiledValue:
 
 
 def deviation(context: ExpressionContext, value: Sql) -> CompiledValue:
-    """Return the sample standard deviation of whole numbers whose squares fit int8."""
+    """Return the sample standard deviation of whole numbers with squares that fit int8."""
     counted, added, *factors = context.copies(value, 4)
     first, second = (context.cast(factor, Type.INT8) for factor in factors)
 
@@ -70,12 +70,18 @@ def deviation_of_halves(context: ExpressionContext, value: Sql) -> CompiledValue
 
 
 def _spread(count: Sql, products: Sql, first_sum: Sql, second_sum: Sql) -> Sql:
-    """SQL for count² times the covariance of two series, from the sum of their products and the sum of each series."""
+    """Return SQL for count² times the covariance of two series.
+
+    `products` is the sum of the products. `first_sum` and `second_sum` are the sums of the series.
+    """
     return exp.paren(count * products - first_sum * second_sum)
 
 
 def _root(context: ExpressionContext, count: Sql, spread: Sql) -> Sql:
-    """SQL for the square root of spread / (count * (count - 1)); null for fewer than two values."""
+    """Return SQL for the square root of spread / (count * (count - 1)).
+
+    The SQL gives null for fewer than two values.
+    """
     float_count, float_count_less_one = (
         context.cast(count.copy(), Type.FLOAT8),
         context.cast(exp.paren(count - 1), Type.FLOAT8),

@@ -1,8 +1,9 @@
 """The Dialect protocol: the SQL that differs between engines.
 
-The compiler builds the SQL that all engines share from nodes of sqlglot, and asks the engine's Dialect for the rest. A
-method raises UnplacedError if it cannot express its arguments. `write` raises UnplacedError if sqlglot cannot translate
-a node. So a query that an engine cannot run fails when its plan is made, and never becomes a wrong statement.
+The compiler builds the SQL that all engines share from nodes of sqlglot. For all other SQL, the compiler calls methods
+of the engine's Dialect. A method raises UnplacedError if the engine cannot express the arguments. `write` raises
+UnplacedError if sqlglot cannot translate a node. So a query that an engine cannot run fails when its plan is made, and
+never becomes a wrong statement.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from svcctl.service.language.query_error import UnplacedError
 
 
 class DatePart(Enum):
-    """A part of a date pattern, such as `yyyy`; every part has a fixed number of digits."""
+    """A part of a date pattern, such as `yyyy`. Every part has a fixed number of digits."""
 
     YEAR = "yyyy"
     MONTH = "MM"
@@ -45,16 +46,20 @@ class Dialect(Protocol):
 
     @abstractmethod
     def attempt(self, sql: exp.Expr) -> exp.Expr:
-        """SQL for the value of an expression, or null where the engine would fail or wrap around.
+        """Return SQL for the value of an expression, or for null if the engine would fail or wrap around.
 
-        The outermost operation of `sql` is one of these: `+`, `-`, `*` or `%` of two int8 (which may be results of such
-        operations), the negation of an int8, the absolute value of an int8, or the conversion of epoch milliseconds to
-        a timestamp. A division by zero gives null.
+        The outermost operation of `sql` is one of these:
+
+        - `+`, `-`, `*` or `%` of two int8 values, which may be results of such operations
+        - the negation or the absolute value of an int8
+        - the conversion of epoch milliseconds to a timestamp
+
+        A division by zero gives null.
         """
 
     @abstractmethod
     def wide_sum(self, sql: exp.Expr) -> exp.Expr:
-        """SQL for the sum of whole numbers as a wide number; null if there are no values.
+        """Return SQL for the sum of whole numbers as a wide number. The SQL gives null if there are no values.
 
         A wide number holds at least 126 bits. Wide numbers are added, subtracted, multiplied and compared like other
         numbers.
@@ -62,59 +67,60 @@ class Dialect(Protocol):
 
     @abstractmethod
     def float_of_wide(self, sql: exp.Expr) -> exp.Expr:
-        """SQL that converts a wide number to the nearest float8."""
+        """Return SQL that converts a wide number to the nearest float8."""
 
     @abstractmethod
     def try_cast(self, sql: exp.Expr, to: exp.DataType) -> exp.Expr:
-        """SQL that converts a text or number to another type; null for a value that does not fit this type."""
+        """Return SQL that converts a text or a number to another type. A value that does not fit becomes null."""
 
     @abstractmethod
     def first_match(self, texts: list[exp.Expr], pattern: str, group: int) -> exp.Expr:
-        """SQL for the text that a group has in the first match of a pattern; group 0 is the whole match.
+        """Return SQL for the text of a group in the first match of a pattern. Group 0 is the whole match.
 
-        The text is null if there is no match, if the group takes no part in the match, or if the pattern has no such
-        group. `texts` are two copies of the searched text.
+        The SQL gives null if there is no match, if the group takes no part in the match, or if the pattern has no such
+        group. `texts` has two copies of the searched text.
         """
 
     @abstractmethod
     def float_text(self, sql: exp.Expr) -> exp.Expr:
-        """SQL that converts a float8 to text: the fewest digits that give the same number, or inf, -inf or nan.
+        """Return SQL that converts a float8 to text, with the fewest digits that give the same number.
 
-        Numbers from 0.0001 to below 10^16 are written without an exponent, all other numbers with one, such as 1.5e-07.
+        Numbers from 0.0001 to below 10^16 are written without an exponent. All other numbers are written with an
+        exponent, such as 1.5e-07. Values that are not finite become inf, -inf or nan.
         """
 
     @abstractmethod
     def format_date(self, value: exp.Expr, pattern: DatePattern) -> exp.Expr:
-        """SQL that writes a timestamp as text in a date pattern."""
+        """Return SQL that writes a timestamp as text in a date pattern."""
 
     @abstractmethod
     def parse_date(self, text: exp.Expr, pattern: DatePattern) -> exp.Expr:
-        """SQL that reads a text in a date pattern as a timestamp; null if the text does not fit the pattern."""
+        """Return SQL that reads a text in a date pattern as a timestamp. A text that does not fit becomes null."""
 
     @abstractmethod
     def repeat(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-        """SQL for the expression that `body` builds from a value.
+        """Return SQL for the expression that `body` builds from a value.
 
         The expression may have many copies of the value, but the engine computes the value only a few times.
         """
 
     @abstractmethod
     def position(self) -> exp.Expr | None:
-        """SQL for a number that gives the order in which the rows of a plan's table `t` were stored.
+        """Return SQL for a number that gives the order in which the rows of a plan's table `t` were stored.
 
-        None if the engine keeps every table in order of eventdate.
+        Returns None if the engine keeps every table in order of eventdate.
         """
 
     @abstractmethod
     def json_member(self, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
-        """SQL for the member of JSON text at a path.
+        """Return SQL for the member of JSON text at a path.
 
-        Every engine returns the same text, as described in json_member.py.
+        Every engine must return the same text, as described in json_member.py.
         """
 
     @abstractmethod
     def check_pattern(self, pattern: str) -> str | None:
-        """Return the fault of a regular expression, or None if it is valid."""
+        """Return the fault of a regular expression. Return None if the expression is valid."""
 
 
 def write(select: exp.Select, dialect: Dialect) -> str:

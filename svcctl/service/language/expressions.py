@@ -1,9 +1,9 @@
-"""Types and SQL of expressions, over the rows that a clause of a query works on.
+"""Compiles expressions of a query to typed SQL, over the rows of a clause.
 
 This module has these rules of the language:
 
-- A comparison with null is never true, and its negation is never true either. `= null` and `!= null` test whether there
-  is a value.
+- A comparison with null is never true. The negation of such a comparison is never true, either. `= null` and `!= null`
+  test whether there is a value.
 - A number in quotes counts as a number if it is compared with a number.
 - Arithmetic on whole numbers is done in int8, and gives null if the result overflows.
 - `/` always gives float8. Dividing by zero, with `/` or `%`, gives null.
@@ -72,7 +72,7 @@ _CALCULATE: Mapping[str, type[exp.Binary]] = {
 _COMPARED_ARGUMENTS = {"in": (-1, slice(None, -1)), "decode": (0, slice(1, -1, 2))}
 """The functions that compare one argument with other arguments.
 
-For each function, this has the index of the one argument, and the slice of the other arguments.
+Each row has the index of the one argument, and the slice of the other arguments.
 """
 _LOGIC: Mapping[str, type[exp.Connector]] = {"and": exp.And, "or": exp.Or}
 _CONVERSIONS = {
@@ -90,9 +90,9 @@ _CONVERSIONS = {
 class Scope:
     """The names that an expression can use in one clause of a query.
 
-    `columns` are the columns that a name can mean. `aggregates` are the calls that the group before the clause
-    computes, or None if there is no group. `hidden_names` are the columns that only exist before the group; hints use
-    them.
+    `columns` has the columns that a name can mean. `aggregates` has the calls that the group before the clause
+    computes. `aggregates` is None if there is no group. `hidden_names` has the columns that only exist before the
+    group. Hints use these names.
     """
 
     context: ExpressionContext
@@ -134,7 +134,7 @@ class Scope:
                 return CompiledValue(join_conditions(_LOGIC[expr.operator], conditions), Type.BOOL)
 
     def aggregate(self, call: tree.Call) -> CompiledValue:
-        """Compile an aggregate over the rows of a group. Raises QueryError for an aggregate inside another one."""
+        """Compile an aggregate over the rows of a group. Raises QueryError for an aggregate inside an aggregate."""
         for argument in call.arguments:
             for inner, _ in tree.walk(argument):
                 if isinstance(inner, tree.Call) and _is_aggregate(inner):
@@ -151,9 +151,9 @@ class Scope:
         raise QueryError(f"no column '{column.name}'", column.at, hint=hint or _among("columns", self.columns))
 
     def _name_answer(self, name: str) -> str | None:
-        """Return the hint for an unknown name, or None.
+        """Return the hint for an unknown name. Return None if there is no hint.
 
-        The hint names a similar column, the columns whose names begin with this name, or the part of the name after a
+        The hint names a similar column, columns that begin with the name and a dot, or the part of the name after a
         dot.
         """
         if members := [column for column in self.columns if column.startswith(f"{name}.")]:
@@ -178,7 +178,7 @@ class Scope:
         return self.value(expr)
 
     def _subtrahend(self, expr: tree.Expr) -> CompiledValue:
-        """Compile the operand of a minus. An unknown name after `--` is usually a comment as in SQL."""
+        """Compile the operand of a minus. An unknown name after `--` is usually part of a comment, as in SQL."""
         match expr:
             case tree.Minus(operand=tree.ColumnRef(name)) if name not in self.columns and name not in self.hidden_names:
                 raise QueryError(f"no column '{name}'", expr.operand.at, hint=COMMENT)
@@ -245,9 +245,10 @@ class Scope:
         return left
 
     def check_name(self, *exprs: tree.Expr) -> None:
-        """Raise QueryError for a string that equals a column's name, if none of the expressions uses a column.
+        """Raise QueryError for a string that equals a column's name, if the expressions do not use any column.
 
-        Other languages write names in quotes, and nobody compares, groups by or aggregates only constants.
+        Such a string is probably meant as the column, because names are in quotes in other languages. A query that
+        compares, groups or aggregates only constants would not be useful.
         """
         if any(isinstance(node, tree.ColumnRef) for expr in exprs for node, _ in tree.walk(expr)):
             return
@@ -299,7 +300,7 @@ class Scope:
 def aggregates_in(exprs: tuple[tree.Expr, ...], names: Collection[str]) -> Iterator[tree.Call]:
     """Find the outermost calls of aggregates in expressions. Raises QueryError for a function that does not exist.
 
-    `names` are the names of columns, for the hint of that error.
+    `names` has the names of columns, for the hint of this error.
     """
     inner_calls: set[int] = set()
     for expr in exprs:
@@ -330,7 +331,10 @@ def _is_aggregate(call: tree.Call) -> bool:
 
 
 def _is_condition(expr: tree.Expr) -> bool:
-    """Whether an expression is a condition. count(condition) would count the rows where the condition is false, too."""
+    """Return whether an expression is a condition.
+
+    A condition is refused in count(…), which would also count the rows in which the condition is false.
+    """
     if isinstance(expr, tree.Call):
         return expr.name in {function.name for function in SECTIONS["tests"]}
     return isinstance(expr, tree.Comparison | tree.Membership | tree.Inside | tree.Not | tree.Logic)
@@ -338,7 +342,7 @@ def _is_condition(expr: tree.Expr) -> bool:
 
 @contextmanager
 def _place_errors(node: tree.Expr) -> Iterator[None]:
-    """Raise an UnplacedError of the block as a QueryError at a node."""
+    """Turn an UnplacedError in a `with` block into a QueryError at the place of a node."""
     try:
         yield
     except UnplacedError as refused:
@@ -383,7 +387,7 @@ def _calculate(
     whole = operator != "/" and left.type in (*INTEGERS, Special.NULL) and right.type in (*INTEGERS, Special.NULL)
     result = Type.INT8 if whole else Type.FLOAT8
     first, second = _as(context, left, result), paren(_as(context, right, result))
-    if whole and isinstance(first, exp.Try):  # one attempt covers the whole chain
+    if whole and isinstance(first, exp.Try):  # a single attempt covers the whole chain of operations
         first = paren(first.this) if operator in "*%" and isinstance(first.this, exp.Add | exp.Sub) else first.this
     if operator in "/%" and not whole and not right.literal:
         second = null_if(context, second, number(0))
@@ -392,7 +396,7 @@ def _calculate(
 
 
 def _both(left: CompiledValue, right: CompiledValue, types: tuple[Type, ...]) -> bool:
-    """Whether each operand has one of these types or is null, and at least one operand is not null."""
+    """Return whether each operand has one of these types or is null, and at least one operand is not null."""
     allowed = (*types, Special.NULL)
     return left.type in allowed and right.type in allowed and not left.type is right.type is Special.NULL
 
@@ -425,7 +429,7 @@ def _compare(
 
 
 def _as_number(context: ExpressionContext, value: CompiledValue, other: CompiledValue, at: tree.Expr) -> CompiledValue:
-    """Convert a literal text to a number if it is compared with a number; return any other value unchanged."""
+    """Convert a literal text to a number if it is compared with a number. Return any other value unchanged."""
     if value.type is not Type.STR or value.literal is None or other.type not in NUMBERS:
         return value
     number = quoted_number(str(value.literal), at.at)
@@ -459,9 +463,9 @@ def _check_comparable(left: CompiledValue, right: CompiledValue, at: tree.Expr) 
 
 
 def _unquoted_date(at: tree.Expr) -> str | None:
-    """Find a date without quotes in a comparison: it was parsed as two subtractions.
+    """Find a date without quotes in a comparison. Return None if there is no such date.
 
-    Return None if there is no such date.
+    The parser reads a date without quotes as two subtractions.
     """
     operands = (at.first, *(operand for _, operand in at.rest)) if isinstance(at, tree.Comparison) else (at,)
     for operand in operands:

@@ -1,10 +1,10 @@
 """The functions of the query language: one row for each function, with its signatures, meaning, example and SQL.
 
-There is no other list of functions: the compiler checks calls against the signatures, errors suggest the names, and the
-help page is written from the meanings and examples. Tests run every example.
+This is the only list of functions. The compiler checks calls against the signatures, and errors suggest names from the
+list. The help page is written from the meanings and examples. Tests run every example.
 
-A signature reads `str, int? -> str`. `?` marks an optional parameter, and `…` a parameter that may be repeated. A
-parameter has a type of events or one of these kinds:
+A signature looks like `str, int? -> str`. `?` marks an optional parameter, and `…` marks a parameter that may be
+repeated. A parameter has one of the types of events, or one of these kinds:
 
     int             int4 or int8
     number          any numeric type
@@ -15,9 +15,9 @@ parameter has a type of events or one of these kinds:
     percent         a number in the query
     regex, glob     a pattern made by re or nameglob
 
-A null is not accepted for the kinds in the last four lines.
+Parameters of the kinds in the last four lines do not accept null.
 
-A function returns null when an argument is null, unless its meaning says otherwise. Aggregates skip nulls.
+A function returns null if an argument is null, except if the function's meaning says otherwise. Aggregates skip nulls.
 """
 
 from __future__ import annotations
@@ -168,9 +168,9 @@ class Function:
 
 
 def common(first: Type | None, second: Type) -> Type | None:
-    """Return a type that can hold the values of both types, which is the wider one of two numeric types.
+    """Return the type that can hold the values of both types. For two numeric types, this is the wider type.
 
-    Return None if there is no such type.
+    Returns None if there is no such type.
     """
     if first is None or first is second:
         return second
@@ -181,9 +181,9 @@ def common(first: Type | None, second: Type) -> Type | None:
 
 @lru_cache(maxsize=1024)
 def _argument_kinds(takes: str, count: int) -> tuple[str, ...] | None:
-    """Return the kinds of `count` arguments, by the parameters `takes`.
+    """Return the kinds of `count` arguments of a call. `takes` has the parameters of the signature.
 
-    Return None if the parameters do not allow `count`.
+    Returns None if the parameters do not allow this number of arguments.
     """
     required: list[str] = []
     repeated: list[str] = []
@@ -204,9 +204,9 @@ def _argument_kinds(takes: str, count: int) -> tuple[str, ...] | None:
 
 
 JSON_NODES, JSON_COPIES = 100, 6
-"""The cost of jsonparse in SQL nodes, and the number of copies of the JSON text that an engine makes for it."""
+"""The cost of a call of jsonparse in SQL nodes, and the number of copies of the JSON text that the call needs."""
 PATTERN_COST = 50
-"""The cost of a pattern in SQL nodes: an engine takes as long to compile a pattern as to compile this many nodes."""
+"""The cost of a pattern in SQL nodes. An engine takes as long to compile a pattern as to compile this many nodes."""
 
 
 def _regex(context: ExpressionContext, pattern: str) -> CompiledValue:
@@ -223,9 +223,9 @@ def _glob(context: ExpressionContext, pattern: str) -> CompiledValue:
 
 
 def _any_part(test: Callable[[Sql, Sql], Sql]) -> Build:
-    """Build a condition on a text and several parts.
+    """Return a function that builds a condition on a text and several parts.
 
-    It is true if `test` is true for the text and at least one part.
+    The condition is true if `test` is true for the text and at least one part.
     """
 
     def build(context: ExpressionContext, text: Sql, *parts: Sql) -> Sql:
@@ -261,9 +261,9 @@ DATE_FORMAT = "yyyy-MM-dd HH:mm:ss.SSS"
 DATE_PARTS = " ".join(part.value for part in DatePart)
 DATE_TEXT = r"\d{4}-\d\d-\d\d([ T]\d\d(:\d\d(:\d\d(\.\d{1,3})?)?)?)?Z?"
 _REST = "yyyy-MM-dd 00:00:00.000"
-"""The text that completes a date without a time: the missing end of the date is the end of this text.
+"""The text that completes a date with missing parts: the end of this text is appended to the date.
 
-The text has no digits for year, month and day, so a date must have these.
+The text has no digits for year, month and day, so a date must have these parts.
 """
 _DATE_PIECE = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+|'")
 
@@ -295,13 +295,13 @@ def _format(context: ExpressionContext, value: Sql, pattern: str = DATE_FORMAT, 
 
 
 def _parse(context: ExpressionContext, text: Sql, pattern: str | None = None, zone: str | None = None) -> Sql:
-    """Parse a date by a pattern.
+    """Return SQL that parses a date by a pattern.
 
-    Without a pattern, the date may end after the day or after any later part; missing parts count as zeros.
+    Without a pattern, the date may end after the day or after any later part. Missing parts count as zeros.
 
     Raises UnplacedError for a literal that does not fit the pattern, because the query would compare with null and
     return no rows. Also raises UnplacedError for a literal local time that occurs twice in the zone, or does not exist
-    there.
+    in the zone.
     """
     parts = _date_pattern(pattern or DATE_FORMAT)
     if isinstance(text, exp.Literal):
@@ -378,7 +378,7 @@ _DECIMAL = rf"\A\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:{_EXPONENT})?)\s*\z"
 _DIGITS = r"\A\s*([+-]?[0-9]+)(?:\.[0-9]*)?\s*\z"
 """Matches a number without an exponent.
 
-Its whole digits are cast exactly; a conversion through float8 would round large numbers.
+The digits before the point are cast exactly. A conversion through float8 would round large numbers.
 """
 _OTHER_DECIMAL = rf"\A\s*([+-]?(?:[0-9]+\.?[0-9]*{_EXPONENT}|\.[0-9]+(?:{_EXPONENT})?))\s*\z"
 """Matches a number that _DIGITS does not match, because it has an exponent or no digits before the point."""
@@ -386,7 +386,10 @@ _ADDRESS = r"\A" + r"\.".join(["(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"] * 4) + r"\
 
 
 def _number_of_text(pattern: str, to: Type) -> Build:
-    """Build the conversion of text to a number. Engines accept different texts, so a pattern checks the text first."""
+    """Return a function that builds the conversion of text to a number.
+
+    Engines accept different texts as numbers, so a pattern checks the text first.
+    """
 
     def build(context: ExpressionContext, text: Sql) -> Sql:
         return context.try_cast(exp.RegexpExtract(this=text, expression=string(pattern), group=number(1)), to)
@@ -421,7 +424,7 @@ def _bool_of_text(context: ExpressionContext, text: Sql) -> Sql:
 def _ip_of_text(context: ExpressionContext, text: Sql) -> Sql:
     total: Sql | None = None
     for group, copy in enumerate(context.copies(text, 4), start=1):
-        # a text that is not an address has no match: its octet is null, and so is the sum
+        # a text that is not an address has no match, so each octet is null, and the sum is null
         octet_text = exp.RegexpExtract(this=copy, expression=string(_ADDRESS), group=number(group))
         octet = context.try_cast(octet_text, Type.INT8)
         above = exp.Mul(this=paren(total), expression=number(256)) if total else None
@@ -529,7 +532,7 @@ _LEFT_OUT = "strings that are not numbers are left out"
 def _percentile() -> tuple[Overload, ...]:
     """Return the signatures of the percentile: for numbers, and for strings that contain numbers.
 
-    The percentage is a literal.
+    The percentage must be a literal.
     """
 
     def of_number(context: ExpressionContext, value: Sql, percent: float) -> Sql:
@@ -573,7 +576,7 @@ SAMPLE_ROWS = (
 )
 """The rows that the examples of aggregates use.
 
-Their columns are eventdate, user (str), status (int4), seconds (float8).
+The columns are eventdate, user (str), status (int4), seconds (float8).
 """
 
 SECTIONS: Mapping[str, tuple[Function, ...]] = {

@@ -10,7 +10,7 @@ from ipaddress import IPv4Address
 
 from svcctl.service.language.functions import DATE_TEXT, FUNCTIONS
 
-# closing quotes are optional: otherwise each quote of a hostile text would cost a search to the end of the line
+# closing quotes are optional, because each quote of a hostile text would otherwise cost a search to the line's end
 _HIDDEN = re.compile(r"""\"(?:[^"\\\n\r]|\\.)*\"?|'(?:[^'\\\n\r]|\\.)*'?|`[^`\n\r]*`?|//[^\n]*""")
 
 ONE_TABLE = "a query reads one table, row by row: run a query for each table"
@@ -36,9 +36,9 @@ REASONS = {
     **dict.fromkeys(("order", "sort"), SORTS),
     **dict.fromkeys(("show", "describe"), "query-lists-tables"),
 }
-"""The reasons of the errors for some words of HABITS.
+"""The `reason` of the error for some words of HABITS.
 
-By the reason, a client can recognise the error and offer its own remedy, such as sorting the rows.
+A client can recognise the error by its reason, and offer a remedy of its own, such as sorting the rows.
 """
 
 
@@ -61,12 +61,18 @@ _PERIODS = {"second": "s", "minute": "m", "hour": "h", "day": "d"}
 
 
 def network_answer(text: str) -> str | None:
-    """Return the hint for a network in quotes after `<-`, which is parsed as `<` and a minus; None for other texts."""
+    """Return the hint for a network in quotes after `<-`. Return None for other texts.
+
+    The parser reads `<-` before a quote as `<` and a minus.
+    """
     return f"a network is written without quotes: <- {text}" if _NETWORK.fullmatch(text) else None
 
 
 def comparison_answer(text: str, other: str) -> str | None:
-    """Return the hint for a literal string that is compared with a value of the type named `other`, or None."""
+    """Return the hint for a literal string that is compared with a value of another type, `other`.
+
+    Returns None if there is no hint.
+    """
     if other == "ip4":
         return f"an address is written without quotes: {text}" if ADDRESS.fullmatch(text) else None
     if other == "timestamp" and DATE.fullmatch(text):
@@ -82,7 +88,7 @@ def address_answer(number: int) -> str:
 
 
 def column_answer(name: str) -> str | None:
-    """Return the hint for an unknown column that has the name of a period or of a function; None for other names."""
+    """Return the hint for an unknown column with the name of a period or a function. Return None for other names."""
     if (unit := _PERIODS.get(name.casefold())) is not None:
         return f"write group every 1{unit}, or {name.casefold()}(eventdate)"
     if name in FUNCTIONS:

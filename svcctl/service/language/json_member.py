@@ -1,12 +1,14 @@
 """SQL for a member of JSON text, built only from operations that have the same result in all engines.
 
-The JSON functions of engines differ: in the texts they accept, in numbers, escapes and blanks. So the text is checked
-by patterns and rewritten, so that the differences do not matter. Blanks are removed. Each string gets an `s` at its
-beginning, and its escapes are doubled. Every other value is put in quotes. The engine looks up the path in the
-rewritten text, and the value that it finds is changed back.
+The JSON functions of engines differ in the texts that they accept, and in numbers, escapes and blanks. So the SQL first
+checks the text with patterns, and rewrites the text:
 
-Before that, the escapes of a quote and of a backslash become \\u0022 and \\u005c, so that a quote always begins or ends
-a string.
+- The escapes of a quote and of a backslash become \\u0022 and \\u005c, so that a quote always begins or ends a string.
+- Blanks are removed.
+- Each string gets an `s` at its beginning, and its backslashes are doubled.
+- Every other value is put in quotes.
+
+The engine looks up the path in the rewritten text. The result is then changed back to its original form.
 """
 
 from __future__ import annotations
@@ -34,17 +36,24 @@ class JsonSql(Protocol):
     """The operations on JSON text that each engine writes differently in SQL."""
 
     def replace_matches(self, sql: exp.Expr, pattern: str, replacement: str, times: int = 1) -> exp.Expr:
-        """SQL that replaces all matches of a pattern in a text, and repeats this on the result, `times` times in all.
+        """Return SQL that replaces all matches of a pattern in a text.
 
-        In the replacement, $1 stands for the match of the pattern's first group, or for nothing if the group has no
-        match.
+        The replacement is done `times` times, each time on the previous result.
+
+        In the replacement, $1 means the match of the pattern's first group. If the group has no match, $1 is empty.
         """
 
     def look_up(self, sql: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
-        """SQL for the value at a path in valid JSON: a string without quotes, an object or a list as JSON, or null."""
+        """Return SQL for the value at a path in valid JSON.
+
+        The SQL gives a string without quotes, an object or a list as JSON, or null.
+        """
 
     def bind(self, sql: exp.Expr, body: Body) -> exp.Expr:
-        """SQL for the expression that `body` builds from a value; the expression may use the value several times."""
+        """Return SQL for the expression that `body` builds from a value.
+
+        The expression may use the value several times.
+        """
 
 
 class Body(Protocol):
@@ -52,7 +61,10 @@ class Body(Protocol):
 
 
 def member(engine: JsonSql, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
-    """SQL for the member of JSON text at a path, as text; null if the member is missing or the text is not JSON."""
+    """Return SQL for the member of JSON text at a path, as text.
+
+    The SQL gives null if the member is missing, or if the text is not JSON.
+    """
 
     def of_text(text: exp.Expr) -> exp.Expr:
         escaped = _replace_text(_replace_text(text, r"\\", r"\u005c"), r"\"", r"\u0022")
@@ -66,7 +78,7 @@ def member(engine: JsonSql, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.E
 
 
 def _skeleton(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
-    """SQL that gives _VALUE_MARK for a JSON object or list, and another text for anything else."""
+    """Return SQL that gives _VALUE_MARK for a JSON object or list. For any other text, the SQL gives another result."""
     text = engine.replace_matches(escaped.copy(), _ESCAPE, "~")
     for pattern, mark in ((_STRING, _STRING_MARK), (_OTHER_VALUE, _VALUE_MARK), (_BLANKS, "")):
         text = engine.replace_matches(text, pattern, mark)
@@ -74,7 +86,7 @@ def _skeleton(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
 
 
 def _rewrite(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
-    """SQL that rewrites JSON into a form that all engines read alike, as the docstring of the module describes."""
+    """Return SQL that rewrites JSON into a form that all engines read alike. The module's docstring has the steps."""
     text = engine.replace_matches(escaped.copy(), rf'("[^"]*")|{_BLANKS}', "$1")
     text = _replace_text(engine.replace_matches(text, r'"([^"]*)"', '"s$1"'), "\\", r"\\")
     both = f"$1{_QUOTE_MARK}$2{_QUOTE_MARK}"
@@ -83,7 +95,7 @@ def _rewrite(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
 
 
 def _member_text(engine: JsonSql, value: exp.Expr) -> exp.Expr:
-    """SQL for the text of a value that was found in rewritten JSON."""
+    """Return SQL for the text of a value that was found in rewritten JSON."""
     raw = exp.Substring(this=value.copy(), start=exp.Literal.number(2))
     document = exp.Concat(expressions=[exp.Literal.string('["'), raw, exp.Literal.string('"]')], safe=False)
     no_text = _matches(engine.replace_matches(raw.copy(), _PAIR, ""), _NO_CHARACTER)

@@ -1,7 +1,7 @@
 """Parse a query's text into its tree, with errors that say what to change.
 
-The grammar is in grammar.lark. This module reads the values of tokens (escapes, numbers, addresses). Its limits keep
-the cost of a hostile text in proportion to the length of the text. It also has the words by which errors name the
+The grammar is in grammar.lark. This module reads the values of tokens (escapes, numbers, addresses). Limits keep the
+cost of a hostile text in proportion to the length of the text. The module also has the words by which errors name the
 tokens that were expected.
 """
 
@@ -28,7 +28,7 @@ from svcctl.words import did_you_mean, size_text
 
 MAX_BYTES = 256_000
 MAX_DEPTH = 40
-"""The maximum depth of nested operators and calls: sqlglot writes this depth within Python's recursion limit."""
+"""The maximum depth of nested operators and calls. With this depth, sqlglot stays within Python's recursion limit."""
 
 MAX_COUNT = 10**15
 MAX_PERIOD_DAYS = 36_500
@@ -50,7 +50,7 @@ _MISSING = dict.fromkeys(("by", "select"), "a column") | dict.fromkeys(("where",
 _AS_COLUMN = re.compile(r"\s*(?:$|[+/%<>=!~,)}.]|->|(?:and|or|in|as)\b)")
 """Matches the text after a word that is the name of a column.
 
-It does not match `*` and `-`, because these can also begin an item of a select.
+The pattern does not match `*` and `-`, because these signs can also begin an item of a select.
 """
 _CLAUSES = re.compile(r"(?<![.\w])(?:where|select|group)\b(?!\.)")
 _CLAUSE = re.compile(rf"\s*({'|'.join(KEYWORDS)})\b")
@@ -66,7 +66,7 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 def parse(text: str) -> tree.Query:
     """Parse a query. Raises QueryError with line and column if the text is not a query, or is too large.
 
-    The trees of recent queries are cached, because an export sends the same query for each of its windows.
+    The trees of recent queries are cached, because an export sends the same query for each part of its date range.
     """
     _check_text(text)
     try:
@@ -122,7 +122,7 @@ def _habit(text: str, index: int | None, read: str) -> QueryError | None:
 
 
 def _translation(text: str, message: str, at: QueryPosition) -> QueryError | None:
-    """Return the error for a text that is SQL, or None for any other text.
+    """Return the error for a text that is SQL. Return None for any other text.
 
     The hint of the error is the translated query, or the reason why there is no translation.
     """
@@ -170,7 +170,10 @@ def _syntax_error(error: UnexpectedToken, text: str) -> QueryError:
 
 
 def _keyword_hint(text: str, token: Token) -> str | None:
-    """Return the hint for a keyword in the place of an expression; None if the word may be the name of a column."""
+    """Return the hint for a keyword in the place of an expression.
+
+    Returns None if the word may be the name of a column.
+    """
     start, end = token.start_pos or 0, token.end_pos or 0
     if token not in KEYWORDS or _AS_COLUMN.match(text, end):
         return None
@@ -182,7 +185,7 @@ def _keyword_hint(text: str, token: Token) -> str | None:
 
 
 def _reads_without(text: str, comma: int, word: int) -> bool:
-    """Whether the word at index `word` can be parsed if the comma at index `comma` is left out."""
+    """Return whether the parser accepts the word at index `word` if the comma at index `comma` is left out."""
     try:
         _lark().parse(f"{text[:comma]} {text[comma + 1 :]}")
     except UnexpectedToken as error:
@@ -195,7 +198,10 @@ def _reads_without(text: str, comma: int, word: int) -> bool:
 
 
 def _with_select(text: str, token: Token) -> str | None:
-    """Return a call of an aggregate, or a list of columns, after the missing `select`; None for other texts."""
+    """Return the clause that is meant if `select` is missing before a call of an aggregate or a list of columns.
+
+    Returns None for other texts.
+    """
     start = token.start_pos or 0
     clauses = _CLAUSES.findall(habits.blank_out(text)[:start])
     if clauses[-1:] == ["select"]:
@@ -234,7 +240,7 @@ def _number(value: float, at: QueryPosition) -> tree.Literal:
 
 
 def quoted_number(text: str, at: QueryPosition) -> tree.Literal | None:
-    """Parse a string that contains only a number as this number. Return None for any other string.
+    """Return the number in a string that contains only a number. Return None for any other string.
 
     Raises QueryError if the number is too large.
     """
@@ -268,7 +274,7 @@ def _string_value(token: Token) -> str:
 
     text = _ESCAPE.sub(unescape, token[1:-1])
     try:
-        # two \u escapes can stand for one character beyond U+FFFF, as in JSON
+        # two \u escapes can mean one character beyond U+FFFF, as in JSON
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
         raise QueryError("half of a surrogate pair is not a character", _at(token)) from None
@@ -279,7 +285,7 @@ def _string_value(token: Token) -> str:
 
 @v_args(inline=True)
 class _Builder(Transformer[Token, Any]):
-    """Builds the tree of a query. lark calls a method for each complete rule, so lark builds no tree of its own."""
+    """Builds the tree of a query. lark calls a method for each complete rule, and does not build a tree itself."""
 
     def query(self, *parts: Any) -> tree.Query:
         first, *rest = parts
@@ -322,7 +328,10 @@ class _Builder(Transformer[Token, Any]):
         return tree.Item(expr, None if name is None else str(name), at=expr.at if name is None else _at(name))
 
     def every(self, period: Token) -> tuple[int, QueryPosition]:
-        """Return the length of a group's period in seconds; 0 for `-`, which stands for no period."""
+        """Return the length of a group's period in seconds, and the period's place in the text.
+
+        The length is 0 for `-`, which means a group without a period.
+        """
         if period.type == "MINUS":
             return 0, _at(period)
         amount = Token.new_borrow_pos("INT", period[:-1], period)

@@ -1,4 +1,4 @@
-"""Write an expression's tree as text in one canonical form. A column that has no name is named by this text.
+"""Write an expression's tree as text in one canonical form. A column that has no other name gets this text as its name.
 
 Parentheses appear only where the tree needs them. Parsing the text again gives an equal tree.
 """
@@ -24,12 +24,12 @@ def expression_text(expr: tree.Expr) -> str:
 
 
 def item_text(item: tree.Item) -> str:
-    """Write an item of a select or a group as text, with `as` and its name if it has one."""
+    """Write an item of a select or a group as text. If the item has a name, `as` and the name are at the end."""
     return expression_text(item.expr) + ("" if item.name is None else f" as {name_text(item.name)}")
 
 
 def _expression(expr: tree.Expr) -> tuple[str, int]:
-    """Return the text of an expression, and how tightly its operator binds."""
+    """Return the text of an expression, and a number for how tightly its operator binds."""
     match expr:
         case tree.Literal():
             return _literal(expr), _ATOM
@@ -85,6 +85,6 @@ def string_text(text: str) -> str:
 
 
 def name_text(name: str) -> str:
-    """Write a name of a table, column or function, in back quotes if it needs them."""
+    """Write the name of a table, a column or a function. A name that needs back quotes is in back quotes."""
     plain = _NAME.fullmatch(name) is not None and name not in RESERVED
     return name if plain else "`" + name.replace("`", "``") + "`"

@@ -1,6 +1,6 @@
-"""The error that the language raises, with its place in the query's text.
+"""The error of the query language, with the place of the mistake in the query's text.
 
-The text of the error always names the line and column, because the service sends it to clients that have the query.
+The text of the error always names the line and the column, because the clients that receive the text have the query.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ MAX_MESSAGE_CHARS = 200
 
 
 class QueryError(SvcctlError):
-    """The error for a query that cannot be run, with its place in the query's text.
+    """The error for a query that cannot be run, with the place of the mistake in the query's text.
 
-    `message` does not include the place. `line` and `column` count from 1. `expected` lists what could stand at this
-    place. `str(error)` joins all of these in one line: `line 1, column 8: unexpected 'every', expected 'where' or …`.
+    `message` does not include the place. `line` and `column` count from 1. `expected` has the words and signs that are
+    possible at this place. `str(error)` joins all parts in one line: `line 1, column 8: unexpected 'every', expected
+    'where' or …`.
     """
 
     reason = "query-refused"
@@ -55,7 +56,7 @@ def one_of(names: Iterable[str]) -> str:
 
 
 class UnplacedError(Exception):
-    """An error of a query without its place.
+    """An error of a query without the place in the query's text. The compiler turns it into a QueryError.
 
     `argument` is the index of the wrong argument, or None for the whole call.
     """

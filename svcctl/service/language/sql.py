@@ -1,7 +1,7 @@
-"""The pieces of SQL that expressions are built from, and the values that are passed during compilation.
+"""The pieces of SQL that expressions are built from, and the values that are passed on during compilation.
 
-Nothing here writes SQL as text: strings and numbers of a query become sqlglot literals, and names become identifiers.
-The ExpressionContext has the engine's Dialect, for SQL that differs between engines.
+This module never writes SQL as text. Strings and numbers in a query become literals of sqlglot, and names become
+identifiers. The ExpressionContext has the engine's Dialect, which builds the SQL that differs between engines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Sql = exp.Expr
 
 
 class Special(StrEnum):
-    """Types that an expression can have, although a column cannot."""
+    """Types that an expression can have, but a column cannot have."""
 
     NULL = "null"
     REGEX = "regex"
@@ -31,10 +31,10 @@ class Special(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CompiledValue:
-    """A compiled expression. `literal` is its value if it is a literal or a pattern in the query.
+    """A compiled expression. If the expression is a literal or a pattern in the query, `literal` is its value.
 
-    Some aggregates need a second step after the group. Then the group computes the `parts`, `whole` builds the SQL of
-    the second step from the columns of the parts, and `sql` is not used.
+    Some aggregates need a second step after the group. For such an aggregate, the group computes the `parts`, and
+    `whole` builds the SQL of the second step from the columns of the parts. `sql` is then not used.
 
     `bound` is the maximum length of the value as text.
     """
@@ -47,7 +47,7 @@ class CompiledValue:
     bound: TextBound = field(default_factory=TextBound)
 
     def computed_by(self, sql: Sql) -> CompiledValue:
-        """Return this value with other SQL; the new value is not a literal."""
+        """Return this value with other SQL. The new value is not a literal."""
         return CompiledValue(sql, self.type, bound=self.bound)
 
 
@@ -55,10 +55,10 @@ class CompiledValue:
 class ExpressionContext:
     """The context in which the expressions of a query are compiled.
 
-    `dialect` is that of the engine, `now` is the value of now(), and `zone` is the time zone of today(). `time` is the
-    SQL of a row's eventdate, if rows have an eventdate. `spare` is the number of SQL nodes that may still be added to
-    the nodes of the query itself. Without this limit, nested calls would double the copies of their arguments at every
-    level.
+    `dialect` is the dialect of the engine, `now` is the value of now(), and `zone` is the time zone of today(). `time`
+    is the SQL of a row's eventdate. `time` is None if rows have no eventdate. `spare` is the number of SQL nodes that
+    may still be added to the nodes of the query itself. Without this limit, nested calls would double the copies of
+    their arguments at every level.
     """
 
     dialect: Dialect
@@ -84,11 +84,11 @@ class ExpressionContext:
         return exp.Cast(this=sql, to=self.sql_type(to))
 
     def try_cast(self, sql: Sql, to: Type) -> Sql:
-        """SQL that converts a value to another type; null for a value that does not fit this type."""
+        """Return SQL that converts a value to another type. A value that does not fit becomes null."""
         return self.dialect.try_cast(sql, self.sql_type(to))
 
     def attempt(self, sql: Sql) -> Sql:
-        """SQL for the value of an expression, or null where the engine would fail, such as on overflow."""
+        """Return SQL for the value of an expression, or for null if the engine would fail, such as on overflow."""
         return self.dialect.attempt(sql)
 
     def sql_type(self, type_: Type) -> exp.DataType:
@@ -117,13 +117,13 @@ def number(value: int) -> Sql:
 
 
 def paren(sql: Sql) -> Sql:
-    """Put an expression in parentheses if it needs them as an operand."""
+    """Put an expression in parentheses if it needs parentheses as an operand."""
     loose = isinstance(sql, exp.Binary | exp.Unary | exp.Between | exp.In) and not isinstance(sql, exp.Paren)
     return exp.Paren(this=sql) if loose else sql
 
 
 def moment(value: datetime) -> Sql:
-    """SQL for a moment as a timestamp in UTC and without a zone, like the timestamps of events."""
+    """Return SQL for a moment as a timestamp in UTC and without a zone, like the timestamps of events."""
     text = string(without_zone(value).isoformat(sep=" ", timespec="microseconds"))
     return exp.Cast(this=text, to=exp.DataType(this=SQL_TYPES[Type.TIMESTAMP]))
 
@@ -133,10 +133,10 @@ def without_zone(value: datetime) -> datetime:
 
 
 def case_when(*pairs: tuple[Sql, Sql], default: Sql | None = None) -> Sql:
-    """SQL for the result that belongs to the first true condition.
+    """Return SQL for the result that belongs to the first true condition.
 
-    Engines expand NULLIF, and CASE with an operand, into this form at every level, so a short text could become a long
-    computation. This code expands them instead, so that `ExpressionContext.spare` counts the copies.
+    Engines expand NULLIF, and CASE with an operand, into this form at every level. So a short text could become a long
+    computation. The compiler uses this form from the start, so that `ExpressionContext.spare` counts the copies.
     """
     return exp.Case(ifs=[exp.If(this=condition, true=result) for condition, result in pairs], default=default)
 
@@ -146,10 +146,10 @@ def equal(left: Sql, right: Sql) -> Sql:
 
 
 def member(context: ExpressionContext, sql: Sql, options: list[Sql]) -> Sql:
-    """SQL for the condition that a value equals one of the options.
+    """Return SQL for the condition that a value equals one of the options.
 
-    A short IN, or an IN over columns, is expanded into comparisons. Engines would expand it anyway, and the copies of
-    the value must be counted.
+    A short IN, or an IN over columns, is expanded into comparisons. Engines would do the same expansion, but then the
+    copies of the value would not be counted.
     """
     if len(options) < 5 or any(option.find(exp.Column) for option in options):
         tests = map(equal, context.copies(sql, len(options)), options)
@@ -190,9 +190,10 @@ def from_epoch_ms(value: Sql) -> Sql:
 
 
 def bucket(time: Sql, seconds: int) -> Sql:
-    """SQL for the start of the period that contains a moment.
+    """Return SQL for the start of the period that contains a moment.
 
-    A period begins at 1970 or at a multiple of its length before or after that moment.
+    One period begins at the start of 1970. All other periods begin at multiples of the period's length before or after
+    this moment.
     """
     span = number(seconds * 1000)
     past = exp.Mod(this=epoch_ms(time.copy()), expression=span)

@@ -1,7 +1,7 @@
 """The maximum length of an expression's text, computed before the query runs.
 
-A few nested replacements could make a text that does not fit in memory. The length of a stored text is assumed to be
-STORED_CHARS.
+The limit exists because a few nested replacements could make a text that does not fit in memory. The length of a stored
+text is assumed to be STORED_CHARS.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from svcctl.service.language.query_error import UnplacedError
 STORED_CHARS = 100
 """The assumed length of a stored text, in characters. Stored values of other types are shorter."""
 MAX_TEXT_CHARS = 2_000_000
-"""The maximum number of characters of a text, or of a row of the answer. It is compared with the computed bounds."""
+"""The maximum number of characters of a text, or of a row of the answer. No computed bound may exceed this number."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextBound:
     """The maximum number of characters of a text.
 
-    `literal_counts` has the number of each character that comes from literals of the query; `other_chars` is the number
-    of all other characters. The separate counts keep the bound of a chain of replacements small, such as one that
-    escapes HTML: a replacement is not assumed to change the results of the other replacements.
+    `literal_counts` has the number of each character that comes from literals of the query. `other_chars` is the number
+    of all other characters. The separate counts keep the bound of a chain of replacements small, such as a chain that
+    escapes HTML. A character that one replacement inserts then counts for another replacement only if it is part of the
+    text that the other replacement searches.
     """
 
     other_chars: int = STORED_CHARS
@@ -36,9 +37,9 @@ class TextBound:
 
     @classmethod
     def widest(cls, bounds: Iterable[TextBound]) -> TextBound:
-        """Return the bound of a value that equals one of several values: the longest of their bounds.
+        """Return the bound of a value that equals one of several values. The result is the longest of their bounds.
 
-        All its characters count as `other_chars`.
+        All characters of the result count as `other_chars`.
         """
         return cls(max((bound.chars for bound in bounds), default=STORED_CHARS))
 
@@ -47,7 +48,7 @@ class TextBound:
         return self.other_chars + sum(self.literal_counts.values())
 
     def joined(self, other: TextBound, times: int = 1) -> TextBound:
-        """Return the bound of this text followed `times` times by another text.
+        """Return the bound of this text after another text is appended `times` times.
 
         Raises UnplacedError if the result is too long.
         """

@@ -1,4 +1,4 @@
-"""Translate SQL that people type into a query of the language, for a hint.
+"""Translate SQL that people type into a query of the language. The translation is used in hints.
 
 sqlglot parses the SQL. NODE_RULES has a rule for each kind of node that can be translated.
 """
@@ -23,7 +23,7 @@ from svcctl.service.language.printer import name_text, string_text
 
 MAX_SQL_CHARS = 4000
 FORM = "a query is 'from TABLE where … group by … select …'"
-"""The hint for SQL that has no translation and no more precise hint."""
+"""The hint for SQL that has neither a translation nor a more precise hint."""
 _BEGIN = re.compile(r"\s*(?:select|with|(from))\b", re.IGNORECASE)
 _CLAUSE = re.compile(r"(?i)\b(from|select|where|having|group(?:\s+every\s+(\w+))?(?:\s+by)?|order\s+by|limit|offset)\b")
 _ORDER = ("select", "from", "where", "group by", "having", "order by", "limit", "offset")
@@ -34,7 +34,7 @@ _TYPES = {"INT": "int", "BIGINT": "int8", "FLOAT": "float8", "DOUBLE": "float8",
 class Untranslatable(Exception):
     """Raised for a text without a translation.
 
-    The exception's text is the hint, or empty. `reason` is the reason of the error that shows this hint, or None.
+    The text of the exception is a hint, or empty. `reason` is the `reason` of the error that shows the hint, or None.
     """
 
     def __init__(self, hint: str = "", reason: str | None = None) -> None:
@@ -44,10 +44,10 @@ class Untranslatable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """The translation of SQL: a query, a remark to print after it, and how its rows must be sorted.
+    """The translation of SQL: a query, a remark to print after the query, and the order of the rows.
 
-    The query itself cannot sort. In `sorting`, the value of `sort` has the columns, such as `n:desc,m`, and the value
-    of `top` is the number of rows if the SQL limits the rows.
+    A query cannot sort rows, so `sorting` has the order. The key `sort` has the columns, such as `n:desc,m`. The key
+    `top` has the number of rows if the SQL limits the rows.
     """
 
     query: str
@@ -77,7 +77,7 @@ def query_from_sql(text: str) -> Translation:
 def _in_order(text: str) -> str:
     """Rearrange a query that contains parts of SQL, so that its clauses have the order of SQL.
 
-    A period becomes a key: every('5m').
+    The period of `group every 5m` becomes a key, every('5m').
     """
     bodies: dict[str, str] = {}
     begins = list(_CLAUSE.finditer(blank_out(text)))
@@ -87,7 +87,8 @@ def _in_order(text: str) -> str:
             clause = "having"
         if clause.startswith("group"):
             clause, body = "group by", ", ".join(filter(None, (f"every('{begin[2]}')" * bool(begin[2]), body)))
-        mistyped = clause == "from" and len(body.split(",")[0].split()) == 2  # the second word begins no clause
+        # in `from table word`, the word does not begin a clause
+        mistyped = clause == "from" and len(body.split(",")[0].split()) == 2
         if clause in bodies or mistyped or "," in (body[:1], body[-1:]):
             raise Untranslatable
         bodies[clause] = f"({body}\n)" if clause in ("where", "having") else body
@@ -96,7 +97,7 @@ def _in_order(text: str) -> str:
 
 
 def _query(select: Any) -> tuple[str, Mapping[str, str]]:
-    """Translate a SELECT into a query; also return how its rows must be sorted."""
+    """Translate a SELECT into a query. Also return the order of the rows."""
     if select.find(exp.SetOperation, exp.Join, exp.Window):
         raise Untranslatable(ONE_TABLE)
     source: Any = select.args["from_"].this
@@ -157,13 +158,13 @@ def _keys(select: exp.Select) -> dict[Any, str]:
 
 
 def _at_place(node: Any, items: list[Any]) -> Any:
-    """Return the item that a number in GROUP BY or ORDER BY stands for; return any other node unchanged."""
+    """Return the item that a number in GROUP BY or ORDER BY means. Return any other node unchanged."""
     counts = isinstance(node, exp.Literal) and node.is_int and 0 < int(node.name) <= len(items)
     return items[int(node.name) - 1] if counts else node
 
 
 def _period(key: Any) -> str | None:
-    """Return the period, such as `1h`, to which a key rounds eventdate down; None for any other key."""
+    """Return the period, such as `1h`, to which a key rounds eventdate down. Return None for any other key."""
     if isinstance(key, exp.Anonymous) and key.name == "every":
         return str(key.expressions[0].name)
     day = isinstance(key, exp.TsOrDsToDate) or (isinstance(key, exp.Cast) and key.is_type("date"))
@@ -178,7 +179,7 @@ def _group(keys: Mapping[Any, str]) -> str:
 
 
 def _with_keys(node: Any, keys: Mapping[Any, str]) -> Any:
-    """Replace each key of the group, in an expression, by the name of the key's column."""
+    """Replace each key of the group in an expression by the name of the key's column."""
     return node.transform(lambda inner: exp.column(keys[inner], quoted=True) if inner in keys else inner)
 
 
@@ -229,7 +230,7 @@ def _call(node: Any) -> str:
 
 
 def _literal(node: Any) -> str:
-    """Translate a literal. A text in a comparison becomes a date or an address if it looks like one."""
+    """Translate a literal. A text in a comparison becomes a date or an address if the text has this form."""
     text = string_text(node.this) if node.is_string else str(node.this)
     compared = node.is_string and isinstance(node.parent, exp.Predicate)
     if compared and ADDRESS.fullmatch(node.this):
@@ -248,9 +249,10 @@ def _like(node: Any) -> str:
 
 
 def _json_member(node: Any) -> str:
-    """Translate `->`. In SQL it looks up a member of JSON text, so it becomes jsonparse.
+    """Translate the operator `->` of SQL, which looks up a member of JSON text, to the function jsonparse.
 
-    Where a condition is expected, it becomes the `->` of the language, which tests whether a text contains a part.
+    Where a condition is expected, the result is the operator `->` of the query language. This operator tests whether a
+    text contains a part.
     """
     path, context = node.args.get("path") or node.expression, node.parent
     parts = path.expressions[1:] if isinstance(path, exp.JSONPath) else []
@@ -286,7 +288,7 @@ def _count(node: Any) -> str:
 
 
 def _or(node: Any) -> str:
-    """Translate `or` and `||`. In the SQL of MySQL, sqlglot reads `||` as OR, too.
+    """Translate `or` and `||`. In the SQL of MySQL, sqlglot also reads `||` as OR.
 
     If an operand is a string, the operands are joined as texts.
     """
@@ -299,7 +301,7 @@ def _or(node: Any) -> str:
 
 
 def _sum(node: Any) -> str:
-    """Translate + and -. An interval that is added to a time, or subtracted from it, is computed in milliseconds."""
+    """Translate + and -. The sum or difference of a time and an interval is computed in milliseconds."""
     sign, length = "+" if isinstance(node, exp.Add) else "-", node.expression
     if not isinstance(length, exp.Interval):
         return f"{_text(node.this)} {sign} {_text(length)}"

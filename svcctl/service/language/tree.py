@@ -1,6 +1,6 @@
-"""The tree of a query. The parser builds it, the compiler turns it into SQL, the printer turns expressions into text.
+"""The tree of a query. The parser builds the tree, the compiler turns it into SQL, the printer writes expressions.
 
-Two nodes are equal if their contents are equal, wherever they are in the text (`at`).
+Two nodes with equal contents are equal, even if their places in the text (`at`) differ.
 
 The parser brings every query into one normal form. A select before `from` is moved after the last group, or to the end
 of a query without a group. `every` belongs to its group. `/=` becomes `!=`. A minus before a number is part of the
@@ -128,7 +128,7 @@ class Select(Node):
 
 @dataclass(frozen=True, slots=True)
 class Group(Node):
-    """A group clause; `every` is the period in seconds, or None for a group without a period."""
+    """A group clause. `every` is the period in seconds, or None for a group without a period."""
 
     every: int | None
     by: tuple[Item, ...]
@@ -149,7 +149,7 @@ Clause = Where | Select | Group | Limit | Offset
 
 @dataclass(frozen=True, slots=True)
 class Query(Node):
-    """A parsed query; `at` is the place of the table's name, and a pragma is a pair (key, value)."""
+    """A parsed query. `at` is the place of the table's name. A pragma is a pair (key, value)."""
 
     table: str
     clauses: tuple[Clause, ...] = ()
@@ -185,8 +185,8 @@ def expressions(clause: Clause) -> tuple[Expr, ...]:
 def walk(expr: Expr) -> Iterator[tuple[Expr, int]]:
     """Yield an expression and all expressions inside it, each with its depth from 1, left before right.
 
-    It does not recurse. Every five operands of a sum or product add one level to the depth, because SQL nests them and
-    engines limit the depth.
+    The function is not recursive. Every five operands of a sum or product add one level to the depth, because SQL nests
+    the operands, and engines limit the depth.
     """
     waiting = [(expr, 1)]
     while waiting:

@@ -1,4 +1,4 @@
-"""Types of values, stored tables, and plans. The language, the engines and rendering share them."""
+"""Types of values, stored tables, and plans. The language, the engines and rendering share these classes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlglot import exp
 
 
 class Type(StrEnum):
-    """The type of a value; its text is the name in the compact formats.
+    """The type of a value. The text of a type is its name in the compact formats.
 
     A timestamp is in UTC, in whole milliseconds.
     """
@@ -35,8 +35,8 @@ class Column:
 class Table:
     """A stored table: its dotted name, which is case-sensitive, and its columns in order, including `eventdate`.
 
-    `ordered` is true if a plain scan already returns rows in the order of eventdate, so that a plan need not sort.
-    `added` is the number of columns that loads added after the table was created.
+    `ordered` is true if a plain scan already returns rows in the order of eventdate. A plan for such a table does not
+    sort. `added` is the number of columns that loads added after the table was created.
     """
 
     name: str
@@ -55,8 +55,8 @@ class Plan:
 
     `select` reads exactly one table node, which has the table's name in the query and the alias `t`. The engine that
     runs the plan replaces this node by its own source of the rows. With `dated`, the SELECT has an additional last
-    column with each row's date, which is not among `columns`. `start` and `end` (UTC, without a zone) are the range of
-    dates of the SELECT; an engine may use them to choose files.
+    column with each row's date, which is not among `columns`. `start` and `end` are the range of dates of the SELECT,
+    in UTC and without a zone. An engine may use this range to choose files.
     """
 
     select: exp.Select
@@ -81,7 +81,10 @@ class Plan:
 
     @property
     def selective(self) -> bool:
-        """Whether the plan has conditions besides its range of dates, so that it may leave out events of the range."""
+        """Whether the plan has conditions in addition to its range of dates.
+
+        Such a plan may leave out events in the range.
+        """
         wheres = (where.this for where in self.select.find_all(exp.Where))
         conditions = sum(len(list(where.flatten())) if isinstance(where, exp.And) else 1 for where in wheres)
         return conditions > 1 + (self.end is not None)

@@ -1,8 +1,8 @@
 """SQL that converts between moments and the local times of a zone.
 
 The offsets of a zone come from Python's time zone database and become constants of the SQL statement. So all engines
-return the same rows, and engines need no time zone database. For a zone with a name, the statement has the offsets of
-the years 1970 to 2037 only; any other moment or local time becomes null.
+return the same rows, and engines need no time zone database. For a zone with a name, the statement only has the offsets
+of the years 1970 to 2037. Any other moment or local time becomes null.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from svcctl.service.language.query_error import UnplacedError
 from svcctl.service.language.sql import ExpressionContext, Sql, case_when, epoch_ms, from_epoch_ms, number
 
 START, END = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (1970, 2038))
-"""Epoch seconds. Every zone has offsets from START to before END."""
+"""The period in which every zone has offsets, in epoch seconds. END itself is not in the period."""
 ZONE_FORMS = "write GMT+2, UTC, or a name such as Europe/Berlin"
 
 Steps = Sequence[tuple[int, int | None]]
-"""A value that changes in steps over time. Each pair has the second at which a step begins, and the value from then on.
+"""A value that changes in steps over time. Each pair has the second at which a step begins, and the value in this step.
 
 A value is in seconds, or None. Before the first step, the value is None.
 """
@@ -39,10 +39,10 @@ def is_zone(text: str) -> bool:
 
 
 def local_time(context: ExpressionContext, moment: Sql, zone: str, argument: int) -> Sql:
-    """SQL that converts a moment to the local time of a zone, as a timestamp.
+    """Return SQL that converts a moment to the local time of a zone, as a timestamp.
 
-    The local time is null if the zone has no offset for the moment. Raises UnplacedError for the argument that names
-    the zone, if there is no such zone.
+    The local time is null if the zone has no offset for the moment. `argument` is the index of the argument that names
+    the zone. Raises UnplacedError with this index if there is no such zone.
     """
     clocks = _zone(zone, argument)
     if isinstance(clocks, timezone):
@@ -51,10 +51,11 @@ def local_time(context: ExpressionContext, moment: Sql, zone: str, argument: int
 
 
 def moment_of(context: ExpressionContext, local: Sql, zone: str, argument: int) -> Sql:
-    """SQL that converts a local time of a zone to its moment; null if the zone has no offset for it.
+    """Return SQL that converts a local time of a zone to its moment.
 
-    A local time that occurs twice, or does not exist, gets the offset before the change of the clocks. Raises
-    UnplacedError for the argument that names the zone, if there is no such zone.
+    The moment is null if the zone has no offset for the local time. A local time that occurs twice, or does not exist,
+    gets the offset before the change of the clocks. `argument` is the index of the argument that names the zone. Raises
+    UnplacedError with this index if there is no such zone.
     """
     clocks = _zone(zone, argument)
     if isinstance(clocks, timezone):
@@ -63,10 +64,10 @@ def moment_of(context: ExpressionContext, local: Sql, zone: str, argument: int) 
 
 
 def moment_of_literal(text: str, local: datetime, zone: str, argument: int, *, only_day: bool) -> datetime:
-    """Return the moment of a local time that the query has as the literal `text`.
+    """Return the moment of a local time that is a literal in the query. `text` is the literal.
 
     With `only_day`, return the first moment of the day. Raises UnplacedError if the time occurs twice, does not exist,
-    or is not in the years 1970 to 2037, and if there is no such zone.
+    or is not in the years 1970 to 2037. Also raises UnplacedError if there is no such zone.
     """
     clocks = _zone(zone, argument)
     if isinstance(clocks, timezone):
@@ -105,7 +106,7 @@ def _seconds(offset: timedelta | None) -> int:
 
 @lru_cache(maxsize=64)
 def _offsets(zone: str) -> Steps:
-    """Return the offsets of a zone from UTC, each with the epoch second from which it applies."""
+    """Return the offsets of a zone from UTC, each with the epoch second at which the offset begins."""
     named = named_zone(zone)
     starts = [start for start, _ in named.spans(START, END)]
     return *((start, _seconds(datetime.fromtimestamp(start, named.clocks).utcoffset())) for start in starts), (
@@ -116,9 +117,9 @@ def _offsets(zone: str) -> Steps:
 
 @lru_cache(maxsize=64)
 def _offsets_by_local_time(zone: str) -> Steps:
-    """Return the offsets of a zone, each with the local time from which it applies.
+    """Return the offsets of a zone from UTC, each with the local time at which the offset begins.
 
-    The local time is in seconds since 1970, computed as if it were UTC.
+    The local time is in seconds since 1970, computed as if the local time were UTC.
     """
     offsets = _offsets(zone)
     (start, first), *_ = offsets
@@ -135,7 +136,7 @@ def _shift(context: ExpressionContext, time: Sql, seconds: int) -> Sql:
 
 
 def _shift_by_steps(context: ExpressionContext, time: Sql, steps: Steps, sign: int) -> Sql:
-    """SQL for a time plus the value of `steps` at that time; with a `sign` of -1, minus the value."""
+    """Return SQL that adds the value of `steps` at a time to this time. If `sign` is -1, the value is subtracted."""
     time = epoch_ms(time)
     context.spend(sum(1 for _ in time.walk()) * len(steps))
 

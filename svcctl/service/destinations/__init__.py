@@ -39,7 +39,7 @@ Memo = Mapping[str, Any]
 
 
 class JobDestination(Protocol):
-    """The destination of one job. The constructor checks the parameters and the hosts. Only `open` connects."""
+    """The destination of one job. The constructor checks the parameters and the hosts, but makes no connection."""
 
     rows: RowFormat
     """The format of a row."""

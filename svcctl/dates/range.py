@@ -46,9 +46,9 @@ def resolve(
 ) -> Range:
     """Return the range that two dates mean at the moment `now`. Operators that name a day use the days of `zone`.
 
-    `now` has a time zone. Epoch seconds may have a fraction. They are rounded down to the millisecond, because the
-    dates of events have milliseconds. For operators, `now` is rounded down to whole seconds. Raises UsageError if a
-    date is invalid or outside the calendar, or if the end is before the start. An empty range is allowed.
+    `now` has a time zone. Epoch seconds may have a fraction, which is rounded down to milliseconds, because the dates
+    of events have milliseconds. For operators, `now` is rounded down to whole seconds. Raises UsageError if a date is
+    invalid or outside the calendar, or if the end is before the start. An empty range is allowed.
     """
     now = now.astimezone(zone).replace(microsecond=0)
     first = resolve_one(start, zone, operators, lambda operator, n: operator.in_from(now, n))
@@ -112,7 +112,7 @@ class RequestDates(NamedTuple):
         return (self.zone or GMT).clocks
 
     def notes(self, *, terminal: bool) -> Iterator[str]:
-        """Yield the notes on the dates. On a terminal, the first note is `summary`, unless the range is `plain`."""
+        """Yield the notes on the dates. On a terminal, the first note is `summary` if the range is not `plain`."""
         if terminal and not self.plain:
             yield self.summary
         yield from filter(None, (self.reading, self.slip, self.short, self.other_pair, self.cut))

@@ -241,7 +241,7 @@ def _needed(text: str, moment: Typed | None, today: date | None = None) -> Typed
 
 
 def parse_second(text: str) -> Typed:
-    """Parse a typed date in whole seconds. Apart from the fraction of a second, the rules are those of `parse_moment`.
+    """Parse a typed date in whole seconds. `parse_moment` accepts the same dates, and also fractions of a second.
 
     Raises UsageError for a date with a fraction of a second. The hint has the second before and the second after.
     """

@@ -48,8 +48,8 @@ class JobDestination(Protocol):
     counts: ClassVar[bool] = False
     """Whether `open` counts the rows that the destination has.
 
-    If so, a batch has rows of only one step of the query, and the job saves the step before it delivers the first row.
-    The job then knows which step the counted rows belong to.
+    A job runs its query in steps. If `counts` is true, a batch has rows of only one step, and the job saves the step
+    before it delivers the first row of the step. The job then knows which step the counted rows belong to.
     """
 
     repeats: ClassVar[bool] = False
@@ -62,14 +62,14 @@ class JobDestination(Protocol):
     def open(self, sent: int, memo: Memo, head: bytes) -> int:
         """Connect, and return the number of rows that the destination already has.
 
-        `sent` is the number of delivered rows that the job has saved. The result is `sent`, unless the destination
-        `counts` its rows. `head` is the text at the beginning of each file, in bytes.
+        `sent` is the number of delivered rows that the job has saved. A destination that `counts` its rows returns the
+        counted number, and other destinations return `sent`. `head` is the beginning of each file, in bytes.
         """
         return sent
 
     @property
     def memo(self) -> Memo:
-        """The memo to save before the first commit."""
+        """The memo to save before the first commit. A memo is the state of the destination."""
         return {}
 
     @abstractmethod
@@ -85,14 +85,18 @@ class JobDestination(Protocol):
         """
 
     def prepare(self) -> Memo:
-        """Prepare the commit of the batch, and return the memo to save before the commit. Used if `repeats` is true."""
+        """Prepare the commit of the batch, and return the memo to save before the commit.
+
+        A memo is the state of the destination. The job calls this method only if `repeats` is true.
+        """
         return {}
 
     @abstractmethod
     def commit(self) -> Memo:
         """Deliver the batch permanently, and return the memo to save.
 
-        The job calls this method only if it has written at least one row since the last commit.
+        A memo is the state of the destination. The job calls this method only if it has written at least one row since
+        the last commit.
         """
 
     def close(self) -> None:

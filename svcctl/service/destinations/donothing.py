@@ -1,4 +1,4 @@
-"""The destination `donothing`, which drops all rows. It is used to try out a job."""
+"""The destination `donothing`, which drops all rows. People use this destination to try out a job."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The job's ID decides the partition, so several jobs use the partitions of a topic evenly. Each message has the key
 `<job>/<row>`, with the number of its row. The service may die while it sends a batch. The next run of the job then
-reads the last messages of the partition as a consumer, and continues after the last row of the job. All runs of a job
+reads the last messages of the partition as a consumer. The run continues after the job's last row. All runs of a job
 have the same transactional ID. So before the next run reads the messages, the broker already refuses late requests of
 the earlier run.
 
@@ -177,7 +177,7 @@ class Kafka(JobDestination):
     def _sending(self) -> dict[str, Any]:
         """The settings of a producer. With these settings, no set of messages exceeds the topic's limit.
 
-        This is also true for a set of many messages with hardly more than a key.
+        Even a set of many messages with hardly more than a key stays within the limit.
         """
         limit = max(1, (self._limit or MAX_SET_BYTES + FRAMING_BYTES) - FRAMING_BYTES)
         most = MAX_EVENT_BYTES + FRAMING_BYTES
@@ -272,7 +272,7 @@ class Kafka(JobDestination):
         return self.memo
 
     def _refused(self) -> Sequence[int]:
-        """Return the numbers of the rows that the broker refused because their set was too large."""
+        """Return the numbers of the rows that the broker refused because a set of messages was too large."""
         assert self._producer is not None
         self._producer.poll(0)  # runs the callback that records the refused rows
         return self._partition.too_large

@@ -48,7 +48,7 @@ class DestinationKind:
 
     make: Callable[[str, Params, AllowedHosts], JobDestination]
     extra: str | None = None
-    """The name of the extra with the packages that the destination needs. None if no packages are needed."""
+    """The name of the extra, which has the optional packages of the destination. None if no packages are needed."""
     place: tuple[str, ...] = ()
     """The parameters that name the place of the delivered rows."""
     handed: tuple[str, ...] = ()

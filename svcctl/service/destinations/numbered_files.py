@@ -41,7 +41,10 @@ LEAST_ROOM = 64 * 1024
 MOST_PREPARED = 8
 """The maximum number of hashes that are saved for a file. Older hashes are dropped."""
 _CLAIMS: WeakValueDictionary[str, Lock] = WeakValueDictionary()
-"""The locks of this process, by the address of a claim. A thread holds the lock while it claims a number."""
+"""The locks of this process, by the address of a claim. A thread holds the lock while it claims a number.
+
+A claim is a hidden file that reserves a number for one job.
+"""
 _CLAIMS_LOCK = Lock()
 
 
@@ -90,7 +93,7 @@ class _File:
 class NumberedFiles(JobDestination):
     """Writes rows to files in a storage. The name of a file comes from `names`, followed by the suffix of the packing.
 
-    A file has at most `size` bytes, unless a single row has more bytes. Each file is completed within `age` seconds. If
+    A file has at most `size` bytes, or a single row with more bytes. Each file is completed within `age` seconds. If
     there is a `proxy`, the storage connects through the proxy.
     """
 
@@ -119,7 +122,7 @@ class NumberedFiles(JobDestination):
         self._proxy = proxy
         self._number = 0
         self._prepared: Sequence[str] = ()
-        """The hashes that the prepared file with this number may have. Empty before a file is prepared.
+        """The hashes that the file with this number may have after a call of `prepare`. Empty before the call.
 
         Each encryption of an archive gives other bytes, so a file that was prepared several times has several hashes.
         """
@@ -156,7 +159,7 @@ class NumberedFiles(JobDestination):
         return _File(sink, counted, self._packing.packer(counted, inner, self._password), finished=is_stored)
 
     def _is_stored(self) -> bool:
-        """Return whether the storage has the prepared file."""
+        """Return whether the storage has the file with this number, and `prepare` was called for this file."""
         if not self._prepared or self._storage.size(self._path) is None:
             return False
         return self._storage.sha256(self._path) in self._prepared
@@ -166,9 +169,10 @@ class NumberedFiles(JobDestination):
         return self._names.name(self._number) + self._packing.suffix
 
     def _claimed(self) -> int:
-        """Claim a number that no file has, and return the number.
+        """Reserve a number that no file has, and return the number.
 
-        A prepared file keeps its number. A new file gets the number after the highest number in the storage.
+        A file for which `prepare` was called keeps its number. A new file gets the number after the highest number in
+        the storage.
         """
         number = self._number
         if not self._prepared and not (self._names.plain and number == 0):
@@ -178,7 +182,10 @@ class NumberedFiles(JobDestination):
         return number
 
     def _claim(self, number: int) -> bool:
-        """Try to claim a number. Return True if this job has the claim and the storage has no file with this number."""
+        """Try to reserve a number with a claim, which is a hidden file.
+
+        Return True if this job has the claim, and the storage has no file with this number.
+        """
         claim = self._names.claim(number)
         with _CLAIMS_LOCK:
             lock = _CLAIMS.setdefault(self._storage.address(claim), Lock())

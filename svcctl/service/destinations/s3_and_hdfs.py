@@ -19,7 +19,7 @@ UNLIMITED_SIZE, UNLIMITED_AGE = 1 << 62, float("inf")
 
 
 def s3(job_id: str, params: Params, allowed: AllowedHosts) -> NumberedFiles:
-    """Make the destination s3. It writes objects named `<s3.fileName>_<nnn>.csv`.
+    """Make the destination s3, which writes objects named `<s3.fileName>_<nnn>.csv`.
 
     Packed objects also have the suffix `.gz` or `.zip`. If `multiplefile` is false, the job writes the single object
     `<s3.fileName>.csv`. If an object with this name exists, the job writes a numbered object instead. `s3.fileName` is
@@ -57,7 +57,7 @@ def s3(job_id: str, params: Params, allowed: AllowedHosts) -> NumberedFiles:
 
 
 def hdfs(job_id: str, params: Params, allowed: AllowedHosts) -> NumberedFiles:
-    """Make the destination hdfs. It writes numbered files: `/logs/web_000.csv`, `/logs/web_001.csv`, ….
+    """Make the destination hdfs, which writes numbered files: `/logs/web_000.csv`, `/logs/web_001.csv`, ….
 
     The NameNode is the server in `fs.defaultFS`. A NameNode sends its clients to other servers, the DataNodes, and the
     client library connects to these servers. So if hosts are limited, the allowed hosts must list the NameNode by name

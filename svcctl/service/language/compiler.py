@@ -6,7 +6,7 @@ becomes a subquery. The columns of a subquery are named c1, c2 …, so that thes
 query. Names in the query appear only in the outermost SELECT.
 
 A name in a clause means a column of the last select. If the last select has no such column, the name means a column of
-an earlier select, back to the last group or to the table. The answer has the columns of the last select.
+an earlier select. The search ends at the last group, or at the table. The answer has the columns of the last select.
 
 Without a group, rows are ordered by eventdate. Groups are ordered by their keys. The period is the first key, and nulls
 come last. If a select drops a column that the order needs, subqueries keep this column.
@@ -212,7 +212,7 @@ class _Rows:
     def project(self, clause: tree.Select) -> None:
         """Replace the columns by the columns of a select.
 
-        After a group, the keys of the group come first, unless the select names one of the keys.
+        If the select does not name any key of the last group, the keys become the first columns.
         """
         self._settle()
         named = any(isinstance(item, tree.Star) or _name_of(item) in self.keys for item in clause.items)

@@ -15,7 +15,7 @@ from svcctl.service.language.types import Type
 _MAX_EXACT_SPREAD = 2**56
 """`deviation_of_halves` is exact if the spread of the upper halves is below this limit.
 
-The spread is the result of `_spread`. Below the limit, the sums fit into a wide number.
+The spread is the result of `_spread`. Below the limit, the sums fit into a wide number, which has at least 126 bits.
 """
 
 

@@ -72,7 +72,7 @@ _CALCULATE: Mapping[str, type[exp.Binary]] = {
 _COMPARED_ARGUMENTS = {"in": (-1, slice(None, -1)), "decode": (0, slice(1, -1, 2))}
 """The functions that compare one argument with other arguments.
 
-Each row has the index of the one argument, and the slice of the other arguments.
+Each row has the index of this argument, and the slice of the other arguments.
 """
 _LOGIC: Mapping[str, type[exp.Connector]] = {"and": exp.And, "or": exp.Or}
 _CONVERSIONS = {

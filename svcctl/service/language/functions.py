@@ -332,7 +332,7 @@ def _date_literal(text: str, parts: DatePattern, pattern: str | None) -> str:
 
 
 def _date_regex(parts: DatePattern) -> str:
-    """Return a regular expression for dates in a pattern. It has a group for each part of the pattern."""
+    """Return a regular expression for dates in a pattern, with a group for each part of the pattern."""
     pieces = (rf"(\d{{1,{len(part.value)}}})" if isinstance(part, DatePart) else re.escape(part) for part in parts)
     return "".join(pieces)
 

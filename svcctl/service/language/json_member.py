@@ -26,7 +26,7 @@ _OTHER_VALUE = r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-
 _BLANKS = r"[ \t\r\n]+"
 _STRING_MARK, _VALUE_MARK, _QUOTE_MARK = "\x02", "\x03", "\x01"
 _INNERMOST = r"\[(?:[\x02\x03](?:,[\x02\x03])*)?\]|\{(?:\x02:[\x02\x03](?:,\x02:[\x02\x03])*)?\}"
-"""Matches an object or a list in which each value has been replaced by a mark."""
+"""Matches an object or a list in which each value has been replaced by a control character, such as _VALUE_MARK."""
 _PAIR = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _NO_CHARACTER = r"\\u(?:[dD][89a-fA-F]|0000)"
 """Matches the escape of half a surrogate pair, or of U+0000. No text can hold these characters."""

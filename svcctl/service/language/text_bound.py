@@ -37,7 +37,7 @@ class TextBound:
 
     @classmethod
     def widest(cls, bounds: Iterable[TextBound]) -> TextBound:
-        """Return the bound of a value that equals one of several values. The result is the longest of their bounds.
+        """Return the longest of several bounds. The result is the bound of a value that equals one of several values.
 
         All characters of the result count as `other_chars`.
         """

@@ -202,7 +202,7 @@ def _with_names(items: list[Any]) -> list[Any]:
 
 
 def _sorted_by(ordered: Any, items: list[Any], keys: Mapping[Any, str]) -> str:
-    """Translate one part of ORDER BY to the name of its column, with `:desc` if it is descending."""
+    """Translate one part of ORDER BY to the name of its column, with `:desc` if the order is descending."""
     expr = _at_place(_with_keys(ordered.this, keys), items)
     named = next((item for item in items if expr in (item, item.unalias())), expr)
     if not isinstance(named, exp.Column | exp.Alias) and not (isinstance(named, exp.Func) and named in items):

@@ -21,7 +21,7 @@ from svcctl.errors import UsageError
 from svcctl.service.loading.limits import LoadWatch
 
 CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-"""The codecs of packed files, by the first bytes of the file. The names of the codecs are those of Arrow and DuckDB."""
+"""The codecs of packed files, by the first bytes of the file. Arrow and DuckDB use the same names of codecs."""
 ENDINGS = (".gz", ".zst")
 BLOCK_BYTES = 1 << 20
 

@@ -35,7 +35,7 @@ _LONGEST_SHOWN = 200
 
 
 def select(layout: Layout, types: Mapping[str, Type]) -> str:
-    """Return SQL for the rows of a file as events. The columns in `types` are converted to the types given there.
+    """Return SQL for the rows of a file as events. `types` has the types to which columns are converted.
 
     The column eventdate is the time of the event. In a skipped row, eventdate is null. SKIPPED then has the reason, a
     column, the column's value, and the beginning of the line. NULLS has each value that does not fit, with its column.

@@ -89,7 +89,7 @@ _SEARCHED_DEPTH = 8
 
 
 def _nested(depth: int) -> bytes:
-    """Return a pattern for text whose values are nested at most `depth` levels deep."""
+    """Return a pattern for text with values that are nested at most `depth` levels deep."""
     flat = rb'[^"\[\]{}]++|' + _STRING.pattern
     pattern = rb"(?:" + flat + rb")*+"
     for _ in range(depth):

@@ -40,7 +40,7 @@ from svcctl.service.loading.skips import LONGEST_LINE, NOTHING_CHANGED, Aside, T
 from svcctl.words import size_text
 
 HEAD_ROWS = 10_000
-"""The maximum number of rows in a head. A head consists of at most the first two batches that have rows."""
+"""The maximum number of rows in the head of a file. The head has rows of the first two batches that have rows."""
 ROWS_PER_BATCH = 2048
 ROWS_OF_KNOWN_WIDTH = 8192
 BATCH_BYTES = 1 << 22

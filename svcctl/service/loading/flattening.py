@@ -22,7 +22,7 @@ JSON, NULL = "JSON", "NULL"
 NULL is the type of a member without values.
 """
 JSON_NUMBERS = ("UBIGINT", "BIGINT", "DOUBLE")
-"""The number types in a JSON structure. Each type can hold the values of the types before it."""
+"""The types of numbers in JSON. Each type can hold the values of all previous types."""
 
 
 def common_type(type_: str, other: str) -> str:
@@ -203,7 +203,10 @@ def _opened(root: EventMember, rules: Flattening) -> tuple[dict[MemberPath, str]
 
 
 _Place = tuple[MemberPath, MemberPath, EventMember, bool]
-"""A member that has a column: its path, the parts of the column's name, the member, and whether SQL cannot name it."""
+"""A member that has a column. The parts are the member's path, the parts of the column's name, and the member.
+
+The last part is true if the member cannot be named in SQL.
+"""
 
 
 def _places(

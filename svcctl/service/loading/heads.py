@@ -4,8 +4,8 @@ For each kind, this module counts the lines that fit the kind. A line fits if it
 Blank lines and comments do not count. At least nine of ten lines must fit. A file that names its fields in a comment
 has the kind `fields`. For other files, the usual kinds of the file's ending are tried first.
 
-Many texts have a comma in each line. So without the ending .csv, the kind csv requires that no other kind fits, or that
-the heading has a usual name for a column of times.
+Many texts have a comma in each line. So a file without the ending .csv gets the kind csv in two cases only: no other
+kind fits, or the heading has a usual name for a column of times.
 """
 
 from __future__ import annotations

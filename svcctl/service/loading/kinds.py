@@ -1,4 +1,4 @@
-"""The kinds of file that can be loaded: one row for each kind, with the patterns that recognise it.
+"""The kinds of file that can be loaded. Each kind has a row with the patterns that recognise the kind.
 
 This module imports no engine, so that the command line can list the kinds. DuckDB reads the files, see `files.py`.
 """

@@ -198,10 +198,10 @@ def _types(layouts: Sequence[Layout], chosen_types: Mapping[str, str]) -> dict[s
 
 
 def _with_texts_marked(layouts: Sequence[Layout], types: Mapping[str, Type], named: Collection[str]) -> list[Layout]:
-    """Mark values in columns that have numbers in one file, but become text because of another file.
+    """Add the change TEXT to columns that have numbers in one file, but become text because of another file.
 
-    Each value of such a column in the other file gets a mark. Columns in `named` get no marks, because the table or the
-    user decides the types of these columns.
+    The change applies to each value of such a column in the other file. Columns in `named` are left out, because the
+    table or the user decides the types of these columns.
     """
     numbers = {name for layout in layouts for name, type_ in layout.types.items() if type_ in NUMBERS}
     mixed = {name for name in numbers.difference(named) if types[name] is Type.STR}
@@ -292,9 +292,9 @@ class _Rows:
             self.newest = max(filter(None, (self.newest, ends["max"])))
 
     def findings(self, kinds: type[Skip] | type[Change] | type[Aside]) -> tuple[LoadFinding, ...]:
-        """Return the findings of all files: the skips, the changes or the asides, as `kinds` says.
+        """Return the findings of all files. `kinds` is the class of findings: Skip, Change or Aside.
 
-        Each finding has a count, and the place where it occurred first.
+        Each finding has a count, and the place of its first occurrence.
         """
         findings: dict[str, LoadFinding] = {}
         for layout, tally in self.tallies:

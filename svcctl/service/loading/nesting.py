@@ -1,6 +1,6 @@
 """Leaves out JSON with values that are nested too deep.
 
-The code that reads the JSON later is recursive: it calls itself once for each level.
+Code that reads the JSON later is recursive, and calls itself once for each level of nesting.
 """
 
 from __future__ import annotations

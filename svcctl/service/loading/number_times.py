@@ -26,7 +26,7 @@ _DATE_DIGITS = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]
 _DIGIT_FORMATS = {8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S", 17: "%Y%m%d%H%M%S%g"}
 """The formats of dates that consist of digits, by the number of digits."""
 _SHORT_DATE_DIGITS = 6
-"""The number of digits in a date whose year has two digits."""
+"""The number of digits in a date with a year of two digits."""
 _CLOCK_DIGITS = re.compile(r"(?:[01]\d|2[0-3])[0-5]\d[0-5]\d")
 
 

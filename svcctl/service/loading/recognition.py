@@ -63,7 +63,7 @@ class Layout:
     `fields` has the columns of the file as SQL, with the types of their stored values. `time` is the column of the
     event's time. If `time` has only days, `clock` is the column with the times of day. `times` is the format of the
     event's time. `numbers` has the units of numbers in other columns of times. `is_chosen` means that the column `time`
-    was chosen because of its values: it has no usual name, and the user named no column.
+    was chosen because of its values. In this case, the column has no usual name, and the user named no column.
     """
 
     file: KnownFile
@@ -86,7 +86,7 @@ class Layout:
         return self.columns.flat.lists if self.columns.flat else ()
 
     def fields_of(self, what: What) -> tuple[str, ...]:
-        """Return the columns that a change applies to. The result is empty for skips and asides."""
+        """Return the columns that a change applies to. The result is empty for other findings than changes."""
         if what is Change.COLUMN:
             return (self.time,)
         return tuple(filter(None, self.marks(what))) if isinstance(what, Change) else ()

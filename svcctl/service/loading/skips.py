@@ -1,6 +1,6 @@
 """Counts and describes the skipped lines of a load, lines that are not events, and changes of values.
 
-Each kind of finding has a count, the place where it first occurred, and a sentence. This module imports no engine.
+Each kind of finding has a count, the place of its first occurrence, and a sentence. This module imports no engine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The values of columns as SQL: the types that texts can have, and the form in which a table stores values.
 
 A column of text gets a type of numbers or the type bool only if all values have the form of this type. An address stays
-text unless the table has the type ip4. Nested JSON stays JSON text.
+text, except if the table or the user gives the column the type ip4. Nested JSON stays JSON text.
 """
 
 from __future__ import annotations

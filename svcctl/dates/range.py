@@ -190,8 +190,8 @@ def dates_of(
     following cases, the start and the end are both sent as epoch seconds:
 
     - The request is sent again after a lost connection (`resent`), and must mean the same range each time.
-    - A date depends on the zone, and the service does not write dates as texts into the answer (`written` is false).
-      The JSON formats are an example. A request for such a format cannot contain a zone.
+    - A date depends on the zone, and the request cannot contain a zone, because the service does not write dates as
+      texts into the answer (`written` is false). The JSON formats are an example.
     - A date depends on the zone, and the offset of the zone changes. The service only knows fixed offsets.
 
     Except in a request that is sent again, an end of `now` is sent as `now`, so that the service's clock decides.
@@ -272,8 +272,8 @@ def last_second(to: Moment | None, resolved: Range, zone: tzinfo) -> str | None:
 def counted_back(from_: Moment, to: Moment | None, resolved: Range, *, now: datetime, zone: tzinfo = UTC) -> str | None:
     """Return a note if `to` counts forward from `from`, but was probably meant to count back from now.
 
-    For example, the range from 4ad to 3ad has 3 days, but the user probably meant one day. The note is returned only if
-    the range would be shorter with an end counted back from now.
+    For example, the range from 4ad (four days ago) to 3ad has 3 days, but the user probably meant one day. The note is
+    returned only if the range would be shorter with an end counted back from now.
     """
     start, end = operator_of(from_, ALL_OPERATORS), operator_of(to, ALL_OPERATORS)
     if to is None or resolved.end is None or start is None or start.plain or end is None or end.plain:

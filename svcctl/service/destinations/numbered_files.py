@@ -69,7 +69,7 @@ class Names:
         return f"{folder}{slash}{derived_name(file, prefix='.', suffix=f'.claim{PART_SUFFIX}')}"
 
     def next(self, storage: Storage) -> int:
-        """Return the number after the highest number in the storage. Files with every packing are counted."""
+        """Return the number after the highest number in the storage. Packed and unpacked files are both counted."""
         suffixes = "|".join(re.escape(packing.suffix) for packing in PACKINGS.values())
         numbered = re.compile(rf"{re.escape(self.stem)}_([0-9]{{3,}}){re.escape(self.extension)}(?:{suffixes})")
         matches = map(numbered.fullmatch, storage.beginning(f"{self.stem}_"))
@@ -159,7 +159,7 @@ class NumberedFiles(JobDestination):
         return _File(sink, counted, self._packing.packer(counted, inner, self._password), finished=is_stored)
 
     def _is_stored(self) -> bool:
-        """Return whether the storage has the file with this number, and `prepare` was called for this file."""
+        """Return whether the storage has a file with this number and with one of the hashes in `_prepared`."""
         if not self._prepared or self._storage.size(self._path) is None:
             return False
         return self._storage.sha256(self._path) in self._prepared

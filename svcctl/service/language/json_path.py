@@ -21,7 +21,7 @@ _EXAMPLE = 'a path is names and indices from 0, as in a.b[0] or ["a b"].c'
 
 
 def json_path(text: str) -> tuple[JsonStep, ...]:
-    """Parse a path into its steps. Raises UnplacedError for an invalid path, with the first invalid character."""
+    """Parse a path into its steps. Raises UnplacedError for an invalid path. The error shows the invalid character."""
     steps: list[JsonStep] = []
     end = 0
     while end < len(text):

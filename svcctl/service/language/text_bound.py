@@ -1,7 +1,7 @@
 """The maximum length of an expression's text, computed before the query runs.
 
-The limit exists because a few nested replacements could make a text that does not fit in memory. The length of a stored
-text is assumed to be STORED_CHARS.
+Texts are limited, because a few nested replacements could make a text that does not fit in memory. The length of a
+stored text is assumed to be STORED_CHARS.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ class TextBound:
 
     `literal_counts` has the number of each character that comes from literals of the query. `other_chars` is the number
     of all other characters. The separate counts keep the bound of a chain of replacements small, such as a chain that
-    escapes HTML. A character that one replacement inserts then counts for another replacement only if it is part of the
-    text that the other replacement searches.
+    escapes HTML. For example, a replacement of `<` ignores the characters that a replacement of `&` has inserted.
     """
 
     other_chars: int = STORED_CHARS

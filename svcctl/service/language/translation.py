@@ -179,7 +179,7 @@ def _group(keys: Mapping[Any, str]) -> str:
 
 
 def _with_keys(node: Any, keys: Mapping[Any, str]) -> Any:
-    """Replace each key of the group in an expression by the name of the key's column."""
+    """In an expression, replace each key of the group by the name of the key's column."""
     return node.transform(lambda inner: exp.column(keys[inner], quoted=True) if inner in keys else inner)
 
 

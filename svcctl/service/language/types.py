@@ -11,7 +11,7 @@ from sqlglot import exp
 
 
 class Type(StrEnum):
-    """The type of a value. The text of a type is its name in the compact formats.
+    """The type of a value. The text of a type is its name in the compact response formats.
 
     A timestamp is in UTC, in whole milliseconds.
     """

@@ -46,8 +46,8 @@ class Wanted:
     """The rules for the columns of a file. The rules are known before the file is read.
 
     `flattening` has the rules for objects. `null` has the texts that mean null. `zone` is the zone of times without a
-    zone. `rows` runs a query over the table `lines`, and returns the rows of the result. The table has the head of the
-    file, or the whole file.
+    zone. `rows` runs a query over the table `lines`, and returns the rows of the result. The table has the first rows
+    of the file, or the whole file.
     """
 
     flattening: Flattening

@@ -40,7 +40,7 @@ from svcctl.service.loading.skips import LONGEST_LINE, NOTHING_CHANGED, Aside, T
 from svcctl.words import size_text
 
 HEAD_ROWS = 10_000
-"""The maximum number of rows in the head of a file. The head has rows of the first two batches that have rows."""
+"""The maximum number of rows in a head, the beginning of a file. A head has the rows of at most two batches."""
 ROWS_PER_BATCH = 2048
 ROWS_OF_KNOWN_WIDTH = 8192
 BATCH_BYTES = 1 << 22
@@ -200,7 +200,10 @@ class FileReader:
         return head
 
     def head(self, file: KnownFile) -> Tally:
-        """Register the head of a file as the table `lines`. Returns a Tally of the lines that are not entries."""
+        """Register the first rows of a file (the head) as the table `lines`.
+
+        Returns a Tally, which counts the lines that are not entries.
+        """
         tally = Tally()
         with self._readable(file):
             batches = () if file.is_parquet else self._batches(file, tally, _HEAD_BLOCK)

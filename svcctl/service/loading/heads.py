@@ -43,12 +43,12 @@ class FileHead:
 
     @property
     def has_events(self) -> bool:
-        """Whether the head has a line that is neither blank nor a comment."""
+        """Whether a line of the head is neither blank nor a comment."""
         return bool(self.first_event)
 
     @property
     def has_one_line(self) -> bool:
-        """Whether the head has exactly one line that is neither blank nor a comment."""
+        """Whether exactly one line of the head is neither blank nor a comment."""
         return sum(map(_may_be_event, self.lines)) == 1
 
     @property
@@ -62,7 +62,7 @@ def _may_be_event(line: str) -> bool:
 
 
 def head_of(name: str, data: bytes) -> FileHead:
-    """Return the head of a file. `data` has the first HEAD_BYTES bytes of the file, or all bytes of a shorter file.
+    """Return the first lines of a file. `data` has the first HEAD_BYTES bytes, or all bytes of a shorter file.
 
     Raises UsageError if the first line has the character NUL, because such a text is not in UTF-8.
     """
@@ -78,7 +78,7 @@ def head_of(name: str, data: bytes) -> FileHead:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The number of lines in a head that fit a kind: `read` of `lines` lines.
+    """The number of lines that fit a kind, in the first lines of a file: `read` of `lines` lines.
 
     `first_unread` is the index of the first line that does not fit. None if all lines fit.
     """
@@ -101,10 +101,10 @@ class Score:
 
 
 def kind_of(head: FileHead, ending: str, written: str, time_names: Sequence[str]) -> FileKind:
-    """Find the kind of a file by its head and its ending, such as `.csv`. Raises UsageError if the kind is not clear.
+    """Find the kind of a file by its first lines, and by the ending of its name, such as `.csv`.
 
     `written` is the pattern of the times in a log, or empty. `time_names` has the usual names of columns of times, in
-    lower case. A line with one of these names is a heading of csv.
+    lower case. A line with one of these names is a heading of csv. Raises UsageError if the kind is not clear.
     """
     is_lacking = not written and incomplete_time(head.first_event) is not None
     scores = [_score(kind, head, written) for kind in FILE_KINDS.values()]
@@ -313,7 +313,7 @@ _MEASURES: dict[str, Callable[[FileKind, FileHead], list[bool]]] = {
 
 
 def _unclear(head: FileHead, scores: Iterable[Score]) -> UsageError:
-    """Return the error for a head that does not fit any kind.
+    """Return the error for a file with first lines that do not fit any kind.
 
     The message shows the two best kinds and the first line that does not fit.
     """

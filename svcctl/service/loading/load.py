@@ -45,7 +45,7 @@ from svcctl.words import choices, some
 
 
 class Misfit(Exception):
-    """Raised for a row that does not fit the columns and types that were found in the head of its file.
+    """Raised for a row that does not fit the columns and types that were found in the first rows of its file.
 
     The columns and types must then be found in the whole file.
     """
@@ -70,7 +70,7 @@ def load(
 
     Another load may make the table or change its columns at the same time. Then this load begins again, and adds its
     events to the changed table. This load also begins again if a row does not fit the columns or types that were found
-    in the head of its file.
+    in the first rows of its file.
 
     Raises UsageError if a file, its format, its time or its columns cannot be used. Files without events change
     nothing. With --replace, at least one file must have events.

@@ -238,7 +238,7 @@ class Recogniser:
         return COLUMNS_OF[file.kind.name](file, wanted)
 
     def _kind(self, source: Source, head: FileHead, written: str) -> FileKind:
-        """Return the kind of a file. If the user does not name the kind, the head of the file decides.
+        """Return the kind of a file. If the user does not name the kind, the first lines of the file decide.
 
         `written` is the pattern of times in a log, or an empty text.
         """

@@ -1,1 +1,4 @@
-"""Jobs: their states, how they are stored, and the delivery of their rows."""
+"""Jobs: their statuses, their storage in the database, and the delivery of their rows.
+
+A job is a query whose rows go to a destination, such as Kafka or S3.
+"""

@@ -1,9 +1,12 @@
-"""The batches in which a job delivers its rows, and the progress that is saved with each batch.
+"""The batches in which a job delivers its rows, and the progress that is saved after each batch.
 
-With each batch a job saves the number of rows that were delivered, their latest date, and a checkpoint: the step of the
-last row and the memo of the destination. The log of the job gets an entry for each step with rows, and for each file.
-If the destination `repeats`, the job also saves the rows of the batch before the commit. A job that is interrupted
-during the commit first delivers the same batch again.
+A job runs its query in steps; each step reads a part of the events. After each batch, the job saves its progress. The
+progress has the number of delivered rows, their latest date, and a checkpoint. The checkpoint has the step of the last
+row, and the memo, which is JSON that the destination needs to continue. The log of the job gets an entry for each step
+with rows, and for each file.
+
+If the destination `repeats`, the job also saves before each commit which rows the batch has. If such a job is
+interrupted during the commit, the job delivers the same batch again after its restart.
 """
 
 from __future__ import annotations
@@ -22,16 +25,21 @@ from svcctl.service.jobs.step_log import FileEntry, LogEntries, StepEntry
 from svcctl.service.queries.schedule import LateEvents, Step
 
 POLL_SECONDS = 0.5
-"""How often a job that has delivered everything looks for new events."""
+"""The shortest time, in seconds, between two searches of a job for new events."""
 MAX_POLLS = 600
-"""The most looks for new events while a batch waits for its commit. Each look may add a step to the batch, and the
-checkpoint holds these steps."""
+"""The maximum number of searches for new events while a batch waits for its commit.
+
+Each search may add a query step to the batch, and the checkpoint holds all steps of the batch.
+"""
 FIRST_SECONDS = 3.0
-"""The longest wait for the commit of the first rows after connecting, so that a refusal shows soon."""
+"""The maximum time, in seconds, that the first rows after connecting wait for their commit.
+
+This time is short, so that a refusal by the destination is noticed soon.
+"""
 
 
 class SavedProgress:
-    """The last saved progress of a delivery. Its run shows how many more rows were read."""
+    """The progress of a delivery that was saved last, and the function that saves new progress."""
 
     def __init__(
         self,
@@ -42,8 +50,10 @@ class SavedProgress:
         *,
         uncounted: int = 0,
     ) -> None:
-        """`keep` writes progress to the state, and entries to the log of the job `job_id`. The first `uncounted` rows
-        belong to the continued job and were delivered before: the run does not count them as generated."""
+        """Begin with `progress`. `keep` writes progress to the database, and entries to the log of the job `job_id`.
+
+        The run does not count the first `uncounted` rows as generated, because an earlier job has delivered them.
+        """
         self.progress = progress
         self.run = run
         self._keep = keep
@@ -51,34 +61,37 @@ class SavedProgress:
         self._uncounted = uncounted
 
     def save(self, progress: JobProgress, steps: Iterable[StepEntry] = (), files: Iterable[FileEntry] = ()) -> None:
-        """Save the progress with entries of the log. Fenced when nothing more may be saved."""
+        """Save the progress, and add entries to the job's log. Raises Fenced if this run may save nothing more."""
         self._keep(progress, LogEntries(self._job_id, tuple(steps), tuple(files)))
         self.progress = progress
 
     def show_generated(self, rows: int) -> None:
-        """Show how many rows were read so far, delivered or not."""
+        """Show in the run how many rows were read so far. `rows` also counts rows that are not yet delivered."""
         self.run.generated = rows - self._uncounted
 
 
 @dataclass
 class _Open:
-    """The batch that waits for its commit: the moment of its first row, by the monotonic clock, and its steps."""
+    """The batch that waits for its commit.
+
+    `since` is the time of its first row by the monotonic clock. `steps` are the query steps that its rows come from.
+    """
 
     since: float = 0.0
     steps: list[Step] = field(default_factory=list)
 
 
 class DeliveryBatches:
-    """The rows that are written to a destination, batch by batch."""
+    """Writes rows to a destination in batches, and saves the progress after each batch."""
 
     def __init__(self, destination: JobDestination, saved: SavedProgress) -> None:
         checkpoint = saved.progress.checkpoint
         self.written = saved.progress.sent
-        """The number of rows written so far, including those of the open batch."""
+        """The number of rows written so far, including the rows that wait for their commit."""
         self.step = checkpoint.step
-        """The last step that was read to its end, or whose rows were written in part."""
+        """The last query step that was read to its end or from which rows were written."""
         self.late: LateEvents | None = checkpoint.late
-        """The events that came too late for their groups; they are saved with the next progress."""
+        """The number of events that came too late for their groups. It is saved with the next progress."""
         self._destination = destination
         self._saved = saved
         self._date = saved.progress.last_datetime
@@ -87,28 +100,34 @@ class DeliveryBatches:
 
     @property
     def uncommitted(self) -> int:
-        """The number of rows in the open batch."""
+        """The number of rows that were written and wait for their commit."""
         return self.written - self._saved.progress.sent
 
     @property
     def room(self) -> int:
-        """How many more bytes the open batch takes."""
+        """The number of bytes that still fit into the current batch."""
         return max(0, self._destination.room())
 
     @property
     def pause(self) -> float:
-        """The seconds until the job looks for new events again."""
+        """The number of seconds until the job looks for new events again."""
         return max(POLL_SECONDS, self._patience / MAX_POLLS) if self._destination.repeats else POLL_SECONDS
 
     def connect(self, head: bytes) -> None:
-        """Open the destination, and save the number of rows it has; `head` is the beginning of each file."""
+        """Open the destination. If the destination already has more rows than the progress says, save their number.
+
+        `head` has the bytes at the beginning of each file.
+        """
         self.written = self._destination.open(self.written, self._saved.progress.checkpoint.memo, head)
         self._saved.show_generated(self.written)
         if self.uncommitted > 0:
             self._save(self._destination.memo)
 
     def begin(self, step: Step) -> None:
-        """Note the step of the next row. If the destination `counts`, save the step and begin a new batch."""
+        """Remember `step` as the query step of the next row.
+
+        If the destination `counts` its rows and the step is new, commit the current batch and save the new step.
+        """
         if self._destination.counts and step != self.step:
             self.commit()
             self.step = step
@@ -121,19 +140,19 @@ class DeliveryBatches:
         self.step = step
 
     def write(self, lines: pa.StringArray, dates: pa.Int64Array) -> None:
-        """Write rows of the current step; `dates` are the dates of the rows in epoch milliseconds."""
+        """Write rows of the current query step. `dates` has the date of each row in epoch milliseconds."""
         self._destination.write(lines, self.written, dates)
         self.written += len(lines)
         self._saved.show_generated(self.written)
         self._date = max(self._date, pc.max(dates).as_py() or 0)
 
     def commit_in_time(self) -> None:
-        """Commit if the rows of the open batch have waited long enough."""
+        """Commit the current batch if its first row has waited for the maximum time."""
         if self.uncommitted > 0 and monotonic() - self._open.since >= self._patience:
             self.commit()
 
     def commit(self) -> None:
-        """Deliver the rows of the open batch, if it has any, and save the progress."""
+        """Commit the current batch at the destination and save the progress. Do nothing if the batch has no rows."""
         if self.uncommitted <= 0:
             return
         self._saved.run.check()
@@ -148,19 +167,25 @@ class DeliveryBatches:
         self._patience = self._destination.patience
 
     def save_late(self) -> None:
-        """Save the number of late events and the last step, if that number has changed and all rows are committed."""
+        """Save the number of late events and the last query step.
+
+        Do nothing if the number of late events is unchanged, or if rows still wait for their commit.
+        """
         saved = self._saved.progress.checkpoint.late
         if self.late is not None and self.late.count != (saved.count if saved else 0) and self.uncommitted == 0:
             self._save_again()
 
     def save_step(self) -> None:
-        """Save the last step that was read, even if it had no rows: a job that continues this one begins after that
-        step."""
+        """Save the last query step that was read, even if the step had no rows.
+
+        A new job that continues this job begins after the saved step. Nothing is saved while rows wait for their
+        commit.
+        """
         if self.step is not None and self.step != self._saved.progress.checkpoint.step and self.uncommitted == 0:
             self._save_again()
 
     def complete(self, step: Step, end: int) -> None:
-        """Save that all events up to `end`, in epoch milliseconds, are read, and that `step` was the last step."""
+        """Save that all events up to `end` (epoch milliseconds) are read, and that `step` was the last query step."""
         self.step = step
         self._date = max(self._date, end)
         self._save_again()
@@ -169,16 +194,17 @@ class DeliveryBatches:
         self._save(self._saved.progress.checkpoint.memo)
 
     def _save(self, memo: Memo, steps: Iterable[StepEntry] = (), files: Iterable[FileEntry] = ()) -> None:
-        """Save all written rows as delivered, with the memo of the destination and entries of the log."""
+        """Save that all written rows are delivered. Also save the destination's memo, and add entries to the log."""
         assert self.step is not None
         progress = JobProgress(self.written, self._date, Checkpoint(self.step, memo, late=self.late))
         self._saved.save(progress, steps, files)
 
     def _with_batch(self) -> JobProgress:
-        """The saved progress with the batch of the next commit and the memo of its preparation.
+        """Prepare the next commit, and return the saved progress with the batch of this commit added.
 
-        The batch includes the last step even if this step has no rows, because it has closed periods: later events of
-        these periods count as late.
+        The progress also has the memo that the destination returned for the prepared commit. The batch includes the
+        last query step even if that step has no rows. The reason is that the step may have closed periods, and events
+        that arrive later in a closed period count as late.
         """
         assert self.step is not None
         checkpoint = self._saved.progress.checkpoint

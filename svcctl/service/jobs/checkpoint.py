@@ -1,6 +1,6 @@
-"""The query of a job, the progress of its delivery, and the JSON in which the state stores both.
+"""The query of a job, the progress of its delivery, and their JSON in the database.
 
-The JSON has the version of its format. Only `job_table` reads and writes it.
+The JSON contains the version of its format. Only the module `job_table` reads and writes the JSON.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class StoredQuery:
-    """A job's query, the date of the launch, and the state of the queried table at the launch.
+    """A job's query, the date of the job's launch, and facts about the queried table at the launch.
 
-    `covered` are the events that the query leaves out because the job continues another job. `mark` is the end of the
-    table at the launch, if the table is in the service's own file. `columns` are the names of the table's columns at
-    the launch; None for all present columns.
+    `covered` describes the events that the query leaves out because an earlier job has read them. `mark` identifies the
+    end of the table at the launch. `mark` is None if the table is not in the service's own file. `columns` are the
+    names of the table's columns at the launch. If `columns` is None, the query uses all present columns.
     """
 
     asked: AskedQuery
@@ -75,7 +75,10 @@ class StoredQuery:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The rows of a commit that was begun. `end` is the number of the last row plus 1. The `steps` return the rows."""
+    """The rows of a commit that has begun. `end` is the number of the last row plus 1.
+
+    Running the query steps `steps` returns these rows again.
+    """
 
     end: int
     steps: tuple[Step, ...]
@@ -90,11 +93,12 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The point from which the delivery of a job continues.
+    """The point from which the delivery of a job continues after an interruption.
 
-    `step` is the last step of which some or all rows were delivered; None before the first delivery. `memo` is the memo
-    of the destination. `batch` is a batch whose commit was begun, so it may be delivered already. It is delivered
-    again, with the same rows, before any other rows. `late` counts the events that came after their period was closed.
+    `step` is the last query step that was saved. It is None before the first delivery. `memo` is JSON that the
+    destination needs to continue. `batch` is a batch that may be delivered already, because its commit has begun. Such
+    a batch is delivered again, with the same rows, before any other rows. `late` is the number of events that arrived
+    after their period was closed.
     """
 
     step: Step | None = None
@@ -122,10 +126,11 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class JobProgress:
-    """The progress of a delivery: the number of delivered rows, and their latest date in epoch milliseconds.
+    """The progress of a delivery.
 
-    `saved` is the last saved checkpoint; None if no checkpoint was saved yet. `before` is the undelivered rest of the
-    job that this job continues. This rest is delivered first.
+    `sent` is the number of delivered rows. `last_datetime` is the last date that the delivery has reached, in epoch
+    milliseconds. `saved` is the last saved checkpoint. It is None if no checkpoint was saved yet. `before` is the
+    undelivered rest of an older job that this job continues. This rest is delivered first.
     """
 
     sent: int = 0
@@ -135,11 +140,15 @@ class JobProgress:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """The saved checkpoint, or an empty checkpoint if none was saved yet."""
+        """The saved checkpoint. Before the first save, this is an empty checkpoint."""
         return self.saved or Checkpoint()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the checkpoint or the rest of the continued job as JSON; an empty object if there is neither."""
+        """Return the JSON object that the database stores for this progress.
+
+        The object has the undelivered rest of the older job, if there is one. Otherwise it has the saved checkpoint.
+        Without both, the object is empty.
+        """
         if self.before is not None:
             return {"version": VERSION, "rest": self.before.to_json()}
         return {} if self.saved is None else self.saved.to_json()
@@ -153,7 +162,7 @@ class JobProgress:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """The undelivered rest of a job: its query, its destination, and the progress after which the rest begins."""
+    """The undelivered rest of a job: the job's query, its destination, and its progress so far."""
 
     job_id: str
     type: str

@@ -1,4 +1,7 @@
-"""How a new job continues an old job: with its own query and destination, from the point where the old job stopped."""
+"""The continuation of an old job by a new job.
+
+The new job has its own query and destination, and begins at the point where the old job stopped.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ from svcctl.service.queries.schedule import CoveredEvents, covered_after
 
 
 def follow(before: StoredJob, after: StoredJob) -> StoredJob:
-    """Return the new job `after`, changed so that it begins where the stopped job `before` ended.
+    """Return a copy of the new job `after` that begins where the stopped job `before` ended.
 
-    If both read the same table, `after` reads exactly the events that `before` has not read. Otherwise `after` begins
-    at the last date of `before`. Raises ServiceError if the query of `after` cannot continue the query of `before`, or
-    if the stored query or progress of `before` cannot be read.
+    If both jobs read the same table, the new job reads exactly the events that the old job has not read. Otherwise the
+    new job begins at the last date of the old job. Raises ServiceError if the new query cannot continue the old query.
+    Also raises ServiceError if the stored query or progress of the old job cannot be read.
     """
     query, old = after.rest.request, before.rest
     rest = old.progress.before or (old if old.progress.saved is not None else None)
@@ -37,9 +40,9 @@ def follow(before: StoredJob, after: StoredJob) -> StoredJob:
 
 
 def _check_kinds(old: StoredQuery, new: StoredQuery, covered: CoveredEvents | None) -> None:
-    """Raise ServiceError if a query of groups continues a query of single events that has an end.
+    """Raise ServiceError if a query of groups would continue a query of single events that has an end.
 
-    The first groups would lack the events that the old query has read.
+    The first groups of the new query would lack the events that the old query has read.
     """
     before, after = (period_of(parse(query.asked.query)) for query in (old, new))
     if covered is not None and covered.end is not None and before is None and after is not None:

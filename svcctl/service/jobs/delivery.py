@@ -1,8 +1,9 @@
-"""The delivery of a job's rows, from its query to its destination.
+"""The delivery of a job's rows from its query to its destination.
 
-A job runs the steps of its query one after another. A step returns the same rows in the same order each time it runs,
-so after an interruption the job runs its step again and leaves out the rows that were delivered. Rows are numbered
-through all steps of a job. The module `batches` writes the rows to the destination, and saves the job's progress.
+A job runs its query in steps, one after another; each step reads a part of the events. A step returns the same rows in
+the same order each time it runs. So after an interruption, the job runs the interrupted step again, and leaves out the
+rows that were delivered. Rows are numbered through all steps of a job. The module `batches` writes the rows to the
+destination, and saves the job's progress.
 """
 
 from __future__ import annotations
@@ -38,11 +39,14 @@ from svcctl.service.settings import LAG_TIME
 from svcctl.service.state.database import StateUnavailable
 
 PIECE_BYTES = 1 << 18
-"""Rows go to the destination in pieces of about this number of bytes. Small pieces let a stop take effect soon."""
+"""The approximate size, in bytes, of the pieces in which rows go to the destination.
+
+A stop takes effect between two pieces, so small pieces let a job stop soon.
+"""
 
 
 class Connect(Protocol):
-    """Makes the destination of a job from its type, ID and parameters."""
+    """A function that makes the destination of a job from the destination's type, the job's ID, and the parameters."""
 
     def __call__(self, type_: str, job_id: str, params: Mapping[str, Any], /, *, endless: bool) -> JobDestination: ...
 
@@ -56,12 +60,14 @@ def deliver(
     lag: float = LAG_TIME.default_value,
     connect: Connect = kinds.destination,
 ) -> bool:
-    """Deliver a job. Return True when the job is complete, and False when it is stopped.
+    """Deliver the rows of a job. Return True when the job is complete, and False when the job is stopped.
 
-    A period of groups is closed `lag` seconds after the period's end. While the destination does not answer, the
-    delivery is retried from the last commit. Raises ServiceError when the query fails, and Unavailable when the state
-    or the query's table cannot be reached. After Unavailable, the caller must read the stored job again, since only the
-    stored job has the last saved progress.
+    A query of groups waits `lag` seconds after the end of each period before it closes the period. While the
+    destination does not answer, the delivery is retried from the last commit.
+
+    Raises ServiceError when the query fails. Raises Unavailable when the database of the service or the query's table
+    cannot be reached. After Unavailable, the caller must read the stored job again, because only the stored job has the
+    last saved progress.
     """
     rest = job.rest
     if (before := rest.progress.before) is not None:
@@ -92,9 +98,9 @@ def _deliver(
     *,
     only_step: bool = False,
 ) -> JobProgress | None:
-    """Deliver the rest of a job, or with `only_step` the rest of the step that the job had begun.
+    """Deliver the rest of a job. With `only_step`, deliver only the rest of the query step that the job had begun.
 
-    Returns the last progress, or None when the run was stopped.
+    Returns the last progress. Returns None if the run was stopped.
     """
     query = rest.request
     if query.mark is not None:
@@ -135,7 +141,7 @@ def _deliver(
 
 
 def _is_whole(engines: Engines, steps: Steps, progress: JobProgress) -> bool:
-    """Whether all rows of a job's last step are delivered, so that the destination is no longer needed."""
+    """Whether all rows of a job's last query step are delivered, so that the job no longer needs its destination."""
     step, batch = progress.checkpoint.step, progress.checkpoint.batch
     if step is None or batch is not None:
         return batch is None
@@ -146,10 +152,10 @@ def _is_whole(engines: Engines, steps: Steps, progress: JobProgress) -> bool:
 
 
 def check(engines: Engines, asked: AskedQuery, now: datetime, allowed: AllowedHosts = EVERYTHING) -> api.Destination:
-    """Check that a query can be delivered, and return its destination.
+    """Check that the rows of a query can be delivered, and return the query's destination.
 
-    The returned type and parameter keys have their usual spelling. Raises QueryError for an invalid query, and
-    ServiceError for an invalid type, an invalid parameter, or a host that the service may not connect to.
+    The type and the parameter keys of the returned destination have their usual spelling. Raises QueryError for an
+    invalid query. Raises ServiceError for an invalid type, an invalid parameter, or a host that is not allowed.
     """
     assert asked.destination is not None
     Steps(engines, asked, lambda: now, launched=now)
@@ -161,9 +167,9 @@ def check(engines: Engines, asked: AskedQuery, now: datetime, allowed: AllowedHo
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """One attempt to deliver a job from its last commit.
+    """An attempt to deliver a job from its last commit.
 
-    The attempt ends when the job is complete or stopped, or when the destination fails.
+    The attempt ends when the job is complete, when the job is stopped, or when the destination fails.
     """
 
     engines: Engines
@@ -174,10 +180,10 @@ class _Attempt:
     """The format of the rows at the destination."""
     dates: DateStyle
     only_step: bool
-    """Whether the delivery ends with the step that the job had begun."""
+    """Whether the delivery ends after the query step that the job had begun."""
 
     def deliver(self, checkpoint: Checkpoint) -> bool:
-        """Deliver the job from its checkpoint. Return True when the job is complete, and False when it is stopped."""
+        """Deliver the job from `checkpoint`. Return True when the job is complete, and False when it is stopped."""
         self.batches.connect(self.rows.head(self.steps.shape.columns))
         if checkpoint.batch is not None and not self._repeat(checkpoint.batch):
             return False
@@ -208,7 +214,7 @@ class _Attempt:
                 self.batches.commit_in_time()
 
     def _repeat(self, batch: Batch) -> bool:
-        """Deliver a batch again, with the same rows, because an earlier run has begun its commit.
+        """Deliver again, with the same rows, a batch that an earlier run has begun to commit.
 
         Return False if the run is stopped.
         """
@@ -221,7 +227,10 @@ class _Attempt:
         return True
 
     def _look(self, step: Step | None) -> Step | None:
-        """Return the next step, or None if it is not due yet. Also show and save the number of late events."""
+        """Return the query step after `step`, or None if the next step cannot run yet.
+
+        Also show and save the number of events that came too late for their period.
+        """
         due = self.steps.next(step, self.batches.written)
         late = self.batches.late = self.steps.late_after(step, due, self.batches.written, self.batches.late)
         if late is not None:
@@ -230,9 +239,9 @@ class _Attempt:
         return due
 
     def _read(self, step: Step, end: int | None = None) -> None:
-        """Deliver the rows of a step, except those that were delivered before.
+        """Deliver the rows of a query step, except the rows that were delivered before.
 
-        With `end`, only the rows before this number are delivered, as one batch that the caller commits.
+        With `end`, deliver only the rows with numbers below `end`. The caller then commits these rows as one batch.
         """
         plan = self.steps.plan(step, dated=True)
         with rendering.stream(
@@ -257,7 +266,10 @@ class _Attempt:
                 self.run.interrupt = None
 
     def _reach(self, step: Step | None) -> None:
-        """Note the date up to which the destination has all events, and the date up to which all are committed."""
+        """Show in the run up to which date all events are written, and up to which date all events are committed.
+
+        `step` is the last query step that was read.
+        """
         if self.run.stopping.is_set():
             return
         reached = self.steps.read_up_to(step)
@@ -267,14 +279,14 @@ class _Attempt:
             self.run.reached = max(self.run.reached, reached)
 
     def _expressions(self, plan: Plan) -> list[str]:
-        """Return two SQL expressions: the text of a row in the format of the destination, and the date of the row."""
+        """Return two SQL expressions: the text of a row in the destination's format, and the date of the row."""
         row = self.rows.text(plan.columns, self.dates)
         return [f"{row} AS line", f"epoch_ms(c{len(plan.columns)}) AS date"]
 
     def _hand_on(self, step: Step, lines: pa.StringArray, dates: pa.Int64Array, *, end: int | None) -> None:
-        """Write rows to the destination in pieces that fit into the batch.
+        """Write rows to the destination, in pieces that fit into the current batch.
 
-        With `end`, all rows before this number are written, even if they do not fit.
+        With `end`, write all rows with numbers below `end`, even if they are larger than a batch.
         """
         bounds = arrow.offsets(lines)
         at = 0
@@ -293,7 +305,10 @@ class _Attempt:
             at += count
 
     def _complete(self, step: Step | None) -> None:
-        """Make `to` the last date of the job, if the job has reached `to` and not only its limit of rows."""
+        """Save the end of the query's range as the last date of the job, if the job has read all events up to this end.
+
+        A job that ends earlier, at its limit of rows, keeps its last date.
+        """
         end = self.steps.schedule.end
         if step is not None and step.last and end is not None:
             self.batches.complete(step, end)

@@ -1,10 +1,10 @@
-"""Jobs as rows of the store. Each function is a transaction.
+"""Jobs as rows of a database table. Each function runs in a transaction.
 
-Only this module reads and writes the JSON of the columns `request` and `checkpoint`, with the classes of the module
-`checkpoint`. The parameters of a destination contain secrets. So they are only in the state and in the memory of the
-job's thread, and never in an answer, a log or an error.
+Only this module reads and writes the JSON of the columns `request` and `checkpoint`. The classes for this JSON are in
+the module `checkpoint`. The parameters of a destination contain secrets. So the parameters are only in the database and
+in the memory of the service, and never in an answer, a log or an error.
 
-A job belongs to a domain or a reseller. The jobs of a domain that is not active do not run, but keep their status.
+A job belongs to a domain or a reseller. The jobs of an inactive domain do not run, but keep their status.
 """
 
 from __future__ import annotations
@@ -42,15 +42,21 @@ _JOBS = schema.jobs.c
 _RUNNING = _JOBS.status == str(JobStatus.RUNNING)
 _THERE = _JOBS.status != str(JobStatus.REMOVED)
 DUE = and_(_RUNNING, or_(_JOBS.domain.is_(None), _JOBS.domain.in_(domains.active())))
-"""The SQL condition for jobs that must run: they are RUNNING, and belong to a reseller or to an active domain."""
+"""The SQL condition for jobs that must run.
+
+Such a job has the status RUNNING, and belongs to a reseller or to an active domain.
+"""
 DAMAGED = "the stored query or progress of the job is damaged"
 _COLUMNS = [column for column in _JOBS if column.name not in ("number", "expires")]
 
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """A stored job. `request` is None if the stored query or progress cannot be read; `unreadable` then has the reason.
-    Such a job can be listed, stopped and removed, but not delivered."""
+    """A job as stored in the database.
+
+    If the stored query or progress cannot be read, `request` is None and `unreadable` has the reason. Such a job can be
+    listed, stopped and removed, but not delivered.
+    """
 
     id: str
     owner: Owner
@@ -64,34 +70,40 @@ class StoredJob:
     unreadable: str | None = None
     error: tuple[str, ...] = ()
     place: str | None = None
-    """The service that has the job's events, see `process.place`; None if every process has them."""
+    """The identifier of the service that has the job's events, see `process.place`.
+
+    It is None if every process of the service has the events.
+    """
     holder: str | None = None
-    """The process that runs the job, or ran it last."""
+    """The process that took the lease of the job last. It is None if the lease was given back or revoked."""
     fence: int = 0
-    """The fence number of the job's lease."""
+    """The fence number of the job's lease. Each new lease of the job has a higher number."""
     generated: int = 0
     reached: int = 0
     accepted: int = 0
     failing_since: int | None = None
     delivered: int | None = None
-    """The moment, in epoch milliseconds, at which rows were delivered last."""
+    """The moment of the last delivery of rows, in epoch milliseconds."""
     verified: int | None = None
     """The date, in epoch milliseconds, up to which a check has found all rows at the destination."""
     kept_from: int | None = None
-    """The date in epoch milliseconds from which the destination keeps rows."""
+    """The date, in epoch milliseconds, from which a check expects rows at the destination.
+
+    A user sets this date when the destination no longer has older rows.
+    """
     free: bool = True
     """Whether no process runs the job."""
 
     @property
     def rest(self) -> Rest:
-        """The undelivered rest of this job. Raises ServiceError if the job's query or progress cannot be read."""
+        """The undelivered rest of this job. Raises ServiceError if the stored query or progress cannot be read."""
         if self.request is None:
             raise ServiceError(self.unreadable or DAMAGED)
         return Rest(self.id, self.type, self.params, self.request, self.progress)
 
     @property
     def continues(self) -> str | None:
-        """The ID of the job that this job continues, or None."""
+        """The ID of the older job that this job continues. It is None if this job continues no other job."""
         return None if self.request is None else self.request.asked.continues
 
 
@@ -100,7 +112,10 @@ def get(store: Store, job_id: str) -> StoredJob | None:
 
 
 def logged(store: Store, *job_ids: str) -> list[StoredJob]:
-    """List all jobs, or the jobs with the given IDs. The list includes removed jobs whose log is kept, see `remove`."""
+    """List the jobs with the given IDs. Without an ID, list all jobs.
+
+    The list includes removed jobs that the database still keeps, see `remove`.
+    """
     conditions = [_JOBS.id.in_(job_ids)] if job_ids else []
     with store.reading() as connection:
         return _with_removed(connection, store, *conditions)
@@ -117,9 +132,9 @@ def every(store: Store) -> list[StoredJob]:
 
 
 def successor(store: Store, owner: Owner, job_id: str) -> StoredJob | None:
-    """Return the owner's job that continues the job `job_id`, or None.
+    """Return the owner's job that continues the job `job_id`. Return None if there is no such job.
 
-    If the caller has begun a transaction, nobody else can store such a job before the transaction ends.
+    If the caller has begun a transaction, nobody else can store such a job before that transaction ends.
     """
     with store.transaction() as connection:
         jobs = select_jobs(connection, store, _JOBS.domain == owner.domain, _JOBS.reseller == owner.reseller)
@@ -133,7 +148,7 @@ def unfinished(store: Store) -> list[StoredJob]:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A job that must run. `fence` is the fence number of its lease. `free` means that no process runs the job."""
+    """A job that must run. `fence` is the fence number of its lease. `free` is true if no process runs the job."""
 
     fence: int
     free: bool
@@ -142,9 +157,9 @@ class Due:
 def due(store: Store) -> dict[str, Due]:
     """Return the jobs that must run, by ID. These are the RUNNING jobs of active domains and of resellers.
 
-    The service calls this function every second, so the function reads no JSON. If the state is not shared, the
-    function reads nothing while the state stays the same. A shared state is always read, because a lease may end
-    without a change of the state.
+    The service calls this function every second, so the function reads no JSON. If only one process uses the database,
+    the function reads the database only after a change. A shared database is always read, because a lease may end
+    without a change in the database.
     """
 
     def read(connection: Connection) -> dict[str, Due]:
@@ -158,11 +173,17 @@ def due(store: Store) -> dict[str, Due]:
 
 
 Room = Callable[[Sequence[Owner]], None]
-"""A function that takes the owner of each running job, and raises an error if one more job may not run."""
+"""A function that refuses a new job if too many jobs run.
+
+The argument has the owner of each running job. The function raises an error if no further job may run.
+"""
 
 
 def add(store: Store, job: StoredJob, room: Room | None = None) -> None:
-    """Store a new job. Raises the error of `room`, or an error if the job's domain can no longer be accessed."""
+    """Store a new job. Raises the error of `room` if too many jobs run.
+
+    Also raises an error if the job's domain can no longer be accessed.
+    """
     with store.transaction() as connection:
         if room is not None:
             room(_owners(connection))
@@ -172,9 +193,10 @@ def add(store: Store, job: StoredJob, room: Room | None = None) -> None:
 
 
 def succeed(store: Store, before: str, follow: Callable[[StoredJob], StoredJob], room: Room | None) -> StoredJob:
-    """Stop the job `before`, and store and return its successor, which `follow` makes from the stopped job.
+    """Stop the job `before`, then store and return a new job that continues it.
 
-    The run of `before` can save nothing more. Raises NotFound if `before` is gone, and the errors of `add`.
+    The function `follow` makes the new job from the stopped job. A process that still runs the job `before` can save
+    nothing more. Raises NotFound if the job `before` does not exist. Raises the errors of `add`.
     """
     with store.transaction() as connection:
         stopped = case((_RUNNING, str(JobStatus.STOPPED)), else_=_JOBS.status)
@@ -191,11 +213,11 @@ def succeed(store: Store, before: str, follow: Callable[[StoredJob], StoredJob],
 def move(
     store: Store, job_id: str, before: JobStatus, after: JobStatus, room: Room | None = None
 ) -> tuple[StoredJob | None, bool]:
-    """Change the status of a job from `before` to `after`; a job with another status stays unchanged.
+    """Change the status of a job from `before` to `after`. A job with another status stays unchanged.
 
-    Returns the job, or None if the job is gone, and whether this call changed the status. Only one of several
-    simultaneous calls changes it. `room` can refuse a start, as in `add`. A start clears the error of the job. Until
-    then, a stopped job shows why it failed.
+    Returns the job, and whether this call changed the status. If the job does not exist, None is returned for the job.
+    Only one of several simultaneous calls changes the status. `room` can refuse a start, as in `add`. A start clears
+    the error of the job. Until the start, a failed job shows the error.
     """
     with store.transaction() as connection:
         job = next(iter(select_jobs(connection, store, _JOBS.id == job_id)), None)
@@ -209,8 +231,10 @@ def move(
 
 
 def save(store: Store, job_id: str, token: int, progress: JobProgress, log: LogEntries | None = None) -> bool:
-    """Save the progress of a job with the entries of its log, and clear its error. Returns False if the job is gone, or
-    if `token` is not the fence number of its lease."""
+    """Save the progress of a job and the entries of its log, and clear the error of the job.
+
+    Returns False, and saves nothing, if the job does not exist or `token` is not the fence number of its lease.
+    """
     with store.transaction() as connection:
         saved = _change(store, job_id, token, [], _columns(progress) | {"error": ()})
         if saved and log is not None:
@@ -224,7 +248,10 @@ def trouble(store: Store, job_id: str, token: int, errors: tuple[str, ...]) -> N
 
 
 def reach(store: Store, job_id: str, token: int, moment: int) -> None:
-    """Move the last date of a job, and the date up to which the job has read all events, forward and never back."""
+    """Move two dates of a job forward to `moment`: the last date, and the date up to which all events are read.
+
+    A date that is already later stays unchanged. Dates are in epoch milliseconds.
+    """
     dates = {
         column.name: case((column < moment, moment), else_=column) for column in (_JOBS.last_datetime, _JOBS.reached)
     }
@@ -232,7 +259,7 @@ def reach(store: Store, job_id: str, token: int, moment: int) -> None:
 
 
 def end(store: Store, job_id: str, token: int, status: JobStatus, errors: tuple[str, ...]) -> None:
-    """Set the final state of a running job. A job that was stopped in the meantime keeps its state."""
+    """Set the final status and the errors of a running job. A job that was stopped in the meantime stays unchanged."""
     _change(store, job_id, token, [_RUNNING], {"status": str(status), "error": errors})
 
 
@@ -243,11 +270,12 @@ def set_dates(store: Store, job_id: str, **dates: int) -> None:
 
 
 def remove(store: Store, job_id: str) -> StoredJob | None:
-    """Delete a job and return it; return None if it is gone.
+    """Remove a job and return it. Return None if there is no such job.
 
-    The job stays as REMOVED as long as other jobs need it for their checks. A job that another job continues stays with
-    its log, because both are verified together. A job with files stays with the numbers of its files while another job
-    delivers to the same place, so that the files are not foreign there.
+    In two cases, the database keeps the job with the status REMOVED, because a check of another job needs it:
+    - Another job continues the removed job. The log is kept too, because both jobs are verified together.
+    - Another job delivers files to the same place. The numbers of the removed job's files are kept, so that the check
+      of the other job does not report these files as foreign.
     """
     with store.transaction() as connection:
         job = next(iter(select_jobs(connection, store, _JOBS.id == job_id)), None)
@@ -259,10 +287,10 @@ def remove(store: Store, job_id: str) -> StoredJob | None:
 
 
 def _forget(connection: Connection, jobs: Sequence[StoredJob]) -> None:
-    """Delete the removed jobs that are not needed to verify others; `jobs` are all that are stored."""
+    """Delete the removed jobs that are not needed to verify other jobs. `jobs` are all stored jobs."""
     needed = [job for job in jobs if job.status is not JobStatus.REMOVED]
     ids = {job.id for job in needed}
-    for job in needed:  # grows by the jobs that these continue
+    for job in needed:  # `needed` grows during the loop by the older jobs that its jobs continue
         continued = [other for other in jobs if (other.id, other.owner) == (job.continues, job.owner)]
         needed += [other for other in continued if other.id not in ids]
         ids |= {other.id for other in continued}
@@ -278,15 +306,15 @@ def _forget(connection: Connection, jobs: Sequence[StoredJob]) -> None:
 
 
 def free(store: Store) -> ColumnElement[bool]:
-    """Return the SQL condition that no process runs a job.
+    """Return the SQL condition for jobs that no process runs.
 
-    Such a job was never leased, or its lease was given back or has ended.
+    Such a job has no lease, or its lease has ended.
     """
     return or_(_JOBS.holder.is_(None), _JOBS.expires <= store.moment())
 
 
 def select_jobs(connection: Connection, store: Store, *conditions: ColumnElement[bool]) -> list[StoredJob]:
-    """List the jobs that meet all conditions, the oldest first."""
+    """List the jobs that meet all conditions, the oldest first. Removed jobs are left out."""
     return _with_removed(connection, store, _THERE, *conditions)
 
 
@@ -318,7 +346,10 @@ def _change(
 
 
 def _dated(store: Store, values: dict[str, Any]) -> dict[str, Any]:
-    """Add the moments that change with `values`: the beginning of a failure, and the last delivery."""
+    """Return `values` and the moments that change with these values.
+
+    A new error sets the moment since which the job fails. Newly sent rows set the moment of the last delivery.
+    """
     moments: dict[str, Any] = {}
     if "error" in values:
         since = func.coalesce(_JOBS.failing_since, store.moment())

@@ -1,29 +1,33 @@
-"""The job operations of the interface, the states of jobs, and which jobs this process runs.
+"""The job operations of the interface, the statuses of jobs, and the threads that run jobs in this process.
 
-A job is a query whose rows go to a destination. The module `delivery` sends the rows; it is passed in as `deliver`.
+A job is a query whose rows go to a destination. The function `deliver` sends the rows. It comes from the module
+`delivery`, and is passed to the class `Jobs`.
 
     launch ──> RUNNING ── stop ──> STOPPED      RUNNING ── all is delivered ──> COMPLETED
                   ^── start ─────────┘          any ── remove ──> REMOVED, then unknown
 
-The interface does not define these cases:
-- Stopping a STOPPED job is refused with code 108.
-- Starting a RUNNING job is refused with code 101. Starting or launching a job is refused with the same code while
-  MOST_RUNNING jobs of its domain run, or MOST_IN_TOTAL jobs of all domains.
-- Stopping or starting a COMPLETED job changes nothing and returns the job.
+The interface does not define the following cases:
+- A request to stop a STOPPED job is refused with code 108.
+- A request to start a RUNNING job is refused with code 101.
+- A start or launch is also refused with code 101 if too many jobs run. The limits are MOST_RUNNING jobs of the domain
+  and MOST_IN_TOTAL jobs of all domains.
+- A request to stop or start a COMPLETED job changes nothing and returns the job.
 - If several requests to stop, start or remove a job arrive together, one succeeds and the others are refused. An answer
   has the status that its request caused, even if another request has changed the job since.
 - A removed job is deleted with its parameters. Later requests for the job are refused with code 100, like requests for
   a job that never existed or belongs to another domain.
-- Stop and remove deliver the rows that were read so far, if the destination takes them within WAIT_SECONDS. If not, the
-  thread is fenced: it commits and saves nothing more, so the answer shows where a restart begins. The thread ends when
-  the destination answers. Until then, a restarted job waits for the thread.
-- The jobs of a domain that is disabled or pending do not run. They keep their status, so the RUNNING jobs continue when
+- A stop or removal first delivers the rows that were read so far, if the destination accepts them within WAIT_SECONDS.
+  Otherwise the thread of the job is fenced, which means that it may commit and save nothing more. So the answer shows
+  the point where a restart begins. The thread ends when the destination answers. Until then, a restarted job waits for
+  the old thread.
+- The jobs of a disabled or pending domain do not run. These jobs keep their status, so the RUNNING jobs continue when
   the domain is enabled. The jobs of a deleted domain are deleted with the domain.
-- A job whose query fails stops, with the reason in `error`. A job whose destination is down retries, with the reason in
-  `error` until a retry succeeds. If such a job is stopped meanwhile, it keeps the reason until it is started.
-- A job stays RUNNING while its state cannot be written (no space, read-only, locked, unreachable). The reason is in
-  `error`, which is in memory until it can be saved. The job's thread ends only with the job. If the thread died,
-  `settle` starts another thread.
+- If the query of a job fails, the job stops and has the reason in `error`.
+- While the destination of a job is down, the job retries, and has the reason in `error`. A successful retry clears
+  `error`. If the job is stopped before a retry succeeds, the reason stays in `error` until the job is started.
+- A job stays RUNNING while the database cannot be written (no space, read-only, locked, unreachable). The reason is in
+  `error`, and is only in memory until it can be saved.
+- If the thread of a RUNNING job has died, `settle` starts another thread.
 """
 
 from __future__ import annotations
@@ -61,30 +65,34 @@ CODES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
 """The codes of errors that refuse a job operation."""
 
 MOST_RUNNING, MOST_IN_TOTAL = int(RUNNING_JOBS.default_value), int(TOTAL_JOBS.default_value)
-"""The maximum number of jobs that may run at once: jobs of one domain or reseller, and all jobs together."""
+"""The maximum number of running jobs: MOST_RUNNING for each domain or reseller, MOST_IN_TOTAL for all together."""
 WAIT_SECONDS = 0.5
-"""The number of seconds that an operation waits for the destination.
+"""The maximum number of seconds that an operation waits for the destination.
 
-Rows that the destination has not accepted by then are delivered after a restart.
+Rows that the destination has not accepted within this time are delivered after a restart of the job.
 """
 ELSEWHERE_SECONDS = 1.5
-"""The number of seconds that an operation waits for another process that runs the job."""
+"""The maximum number of seconds that an operation waits for another process that runs the job."""
 CLOSE_SECONDS = 10.0
-"""The number of seconds that a stopping service waits for the destinations."""
+"""The maximum number of seconds that a stopping service waits for the destinations."""
 
 _log = logging.getLogger("svcctl.service")
 
 
 Follow = Callable[[StoredJob, StoredJob], StoredJob]
-"""A function that takes an old and a new job, and returns the new job, changed to begin where the old job stopped."""
+"""A function that makes a new job begin where an old job stopped.
+
+The arguments are the old job and the new job. The function returns the changed copy of the new job.
+"""
 
 
 class Jobs:
-    """The job operations, and a thread for each job that this process runs.
+    """The job operations, and the threads of the jobs that this process runs.
 
-    The process runs the jobs that must run (see `job_table.DUE`) and that it has leased. An operation changes the
-    store, and then calls `settle`. If the state fails only in `settle`, the operation has succeeded, and a later
-    `settle` starts and ends the threads. `place` identifies the events that only this process has.
+    The process runs each job that it has leased and that must run (see `job_table.DUE`). An operation changes the
+    database, and then calls `settle`, which starts and ends threads. If the database fails only during `settle`, the
+    operation has succeeded, and a later call of `settle` starts and ends the threads. `place` identifies a service that
+    has events of its own. Jobs over these events run only in this service.
     """
 
     def __init__(
@@ -105,7 +113,7 @@ class Jobs:
         self._renewed = 0.0
         self._trouble: tuple[str, ...] = ()
         self._troubled_since: int | None = None
-        """The moment, in epoch milliseconds, since which `settle` has failed. `_trouble` is the reason."""
+        """The moment, in epoch milliseconds, since which `settle` fails. The reason is in `_trouble`."""
         self._runner = Runner(deliver, waiting)
         self._share = share
         self._total = total
@@ -115,10 +123,11 @@ class Jobs:
         self._closed = False
 
     def settle(self) -> None:
-        """Start and end threads until this process runs exactly the jobs that the state of the store requires.
+        """Start and end threads, so that this process runs exactly the jobs that it must run.
 
-        Returns within WAIT_SECONDS. By then, each thread that must end has ended or is fenced. Raises StateUnavailable
-        while the state cannot be read, or a job cannot be leased. The caller must then call `settle` again.
+        Threads that must end get WAIT_SECONDS to end by themselves. A thread that takes longer is fenced, so it can
+        save nothing more. Raises StateUnavailable if the database cannot be read or written. The caller must then call
+        `settle` again.
         """
         try:
             self._settle()
@@ -149,11 +158,11 @@ class Jobs:
                         self._start(job)
         finally:
             for run in ending:
-                run.stop()  # also a run that was stopped before, because the engine may have missed an interrupt
+                run.stop()  # again if the run was stopped before, because the engine may have missed the interrupt
             _wait([run for run in ending if not run.fenced], WAIT_SECONDS)
 
     def renew(self) -> None:
-        """Renew the leases of the jobs that run here, so that no other process takes the jobs over."""
+        """Renew the leases of the jobs that this process runs, so that no other process takes over these jobs."""
         now = time.monotonic()
         with self._lock:
             runs = [run for run in self.runs.values() if not run.fenced]
@@ -174,7 +183,7 @@ class Jobs:
                 run.lose()
 
     def close(self) -> None:
-        """End all threads. Their jobs stay RUNNING, so that `settle` starts them when the service runs again."""
+        """End all threads. The jobs stay RUNNING, so they continue when the service is started again."""
         with self._lock:
             self._closed = True
             runs = list(self.runs.values())
@@ -193,10 +202,11 @@ class Jobs:
         everywhere: bool = True,
         follow: Follow | None = None,
     ) -> models.Job:
-        """Store a new job and run it. If every process has the job's events (`everywhere`), any process may run it.
+        """Store a new job and run it.
 
-        If the query continues an old job, the old job is stopped in the same transaction, and `follow` makes the new
-        job begin where the old one stopped. Without `follow`, the new job begins at the start of its range.
+        `everywhere` is true if every process has the job's events. Then any process may run the job. If the query
+        continues an old job, the old job is stopped in the transaction that stores the new job. `follow` makes the new
+        job begin where the old job stopped. Without `follow`, the new job begins at the start of its range.
         """
         name = params.get("friendlyName") or f"{type}_{''.join(secrets.choice(_LETTERS) for _ in range(8))}"
         job = StoredJob(
@@ -222,12 +232,12 @@ class Jobs:
         takes_place = self.owned(account, before).status is JobStatus.RUNNING
         room = None if takes_place else partial(self._need_room, account)
         self._check_last(account, before)
-        if (run := self.runs.get(before)) is not None:  # a run that stops saves its progress
+        if (run := self.runs.get(before)) is not None:  # a stopped run saves its progress before it ends
             run.stop()
             run.ended.wait(WAIT_SECONDS)
 
         def following(stopped: StoredJob) -> StoredJob:
-            self._check_last(account, before)  # in the transaction, since another request may have come first
+            self._check_last(account, before)  # again, since another request may have come first
             return job if follow is None else follow(stopped, job)
 
         try:
@@ -238,7 +248,7 @@ class Jobs:
             raise
 
     def _check_last(self, account: Account, job_id: str) -> None:
-        """Raise Conflict if another job continues this job, because both would deliver the same events."""
+        """Raise Conflict if another job already continues this job. Two such jobs would deliver the same events."""
         if (job := job_table.successor(self._store, account.owner, job_id)) is not None:
             raise Conflict(
                 f"job {job_id} is continued by job {job.id}",
@@ -278,7 +288,7 @@ class Jobs:
             )
         with suppress(StateUnavailable):
             self._end(job_id)
-        # By now another request may have started the job, or removed it.
+        # Another request may have started or removed the job since, but the answer has the status of this request.
         return self._shown(replace(job_table.get(self._store, job_id) or job, status=JobStatus.STOPPED))
 
     def start(self, account: Account, job_id: str) -> models.Job:
@@ -315,9 +325,9 @@ class Jobs:
     def _moved(
         self, job_id: str, before: JobStatus, after: JobStatus, room: job_table.Room | None = None
     ) -> tuple[StoredJob, bool]:
-        """Change the status of a job. Return the job, and whether this call changed it.
+        """Change the status of a job from `before` to `after`.
 
-        Raises NotFound if the job is gone.
+        Return the job, and whether this call changed the status. Raises NotFound if the job does not exist.
         """
         job, moved = job_table.move(self._store, job_id, before, after, room)
         if job is None:
@@ -325,11 +335,11 @@ class Jobs:
         return job, moved
 
     def _end(self, job_id: str) -> None:
-        """Wait until no process runs a job that was stopped; take the lease from a process that needs too long."""
+        """Wait until no process runs a stopped job. If a process needs too long, end its lease of the job."""
         self.settle()
         until = time.monotonic() + ELSEWHERE_SECONDS
         while self._store.shared and (job := job_table.get(self._store, job_id)) is not None:
-            if job.status is JobStatus.RUNNING:  # somebody has started it again
+            if job.status is JobStatus.RUNNING:  # another request has started the job again
                 return
             if job.free or time.monotonic() >= until:  # a process that wakes up could renew an ended lease
                 leases.revoke(self._store, job_id, job.fence)
@@ -361,8 +371,10 @@ class Jobs:
         return job
 
     def _shown(self, job: StoredJob) -> models.Job:
-        """Make the interface's job object. While a job runs, eventGenerated includes rows that are not yet delivered,
-        and lastDatetime moves on even if no event matches.
+        """Return a job as the interface shows it.
+
+        While a job runs, `event_generated` includes rows that are not yet delivered. `last_datetime` then advances even
+        if no event matches the query.
         """
         run = self.runs.get(job.id)
         live = run if run is not None and job.status is JobStatus.RUNNING and run.token == job.fence else None
@@ -371,7 +383,7 @@ class Jobs:
             error, since = live.error, since or live.failing_since
         elif live is None and job.status is JobStatus.RUNNING and job.free and self._trouble:
             error, since = self._trouble, since or self._troubled_since
-        # If another process runs the job, the figures are those that it stored when it last renewed the lease.
+        # If another process runs the job, that process stored the figures when it last renewed its lease.
         figures = live or (job if job.status is JobStatus.RUNNING and not job.free else None)
         return models.Job(
             id=job.id,
@@ -410,7 +422,10 @@ class Jobs:
             run.ended.set()
 
     def _give_back(self, run: JobRun) -> None:
-        """Forget a run that has ended, and give back its lease, which ends by itself if the state is unavailable."""
+        """Remove a run that has ended from `runs`, and give back its lease.
+
+        If the database is unavailable, the lease is not given back. A lease in a shared database then ends by itself.
+        """
         try:
             with suppress(StateUnavailable):
                 leases.release(self._store, run.job_id, run.token)
@@ -427,12 +442,14 @@ def _unknown(job_id: str) -> NotFound:
 def _history(
     job: StoredJob, *, late: int | None, accepted: int, runs: bool, failing_since: int | None
 ) -> dict[str, Any]:
-    """Return the members that this service adds to the interface's job object: the values for launching the job again,
-    without secrets, and figures of its run. Members without a value are left out.
+    """Return the members that this service adds to the interface's job object.
 
-    `late` is the number of late events that the present run has counted; without a run, it is None, and the saved
-    number is used. `accepted` is the date, in epoch milliseconds, up to which the destination has all events; 0 if it
-    is unknown.
+    Some members are the values with which the job can be launched again, without secrets. The other members are figures
+    of the job's run. Members without a value are left out.
+
+    `late` is the number of events that arrived after their period was closed, as counted by the present run. If `late`
+    is None, the saved number is used. `accepted` is the date, in epoch milliseconds, up to which the destination has
+    all events. If that date is unknown, `accepted` is 0.
     """
     shown = {key for key in destinations.known_keys(job.type) if not is_secret(key)} - {"friendlyName"}
     start, end, launched = None, None, None
@@ -457,7 +474,7 @@ def _history(
 
 
 def _masked(value: Any) -> Any:
-    """Mask the secrets of URLs in the value of a parameter."""
+    """Return the value of a parameter with the secrets of URLs masked."""
     return mask_urls(value) if isinstance(value, str) else value
 
 
@@ -465,7 +482,10 @@ _LETTERS = string.ascii_lowercase + string.digits
 
 
 def _wait(runs: Sequence[JobRun], patience: float) -> None:
-    """Wait for stopped runs to deliver what they have read, and fence those that take longer."""
+    """Wait for at most `patience` seconds until stopped runs have ended. Fence each run that takes longer.
+
+    A fenced run may commit and save nothing more.
+    """
     deadline = time.monotonic() + patience
     for run in runs:
         if not run.ended.wait(max(0.0, deadline - time.monotonic())):

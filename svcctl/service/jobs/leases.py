@@ -1,11 +1,13 @@
-"""Leases: only one process runs a job, and if that process dies, another process takes over the job.
+"""Leases of jobs: only one process at a time runs a job. If that process dies, another process takes over the job.
 
-A lease has a holder (the process, as `host/process ID/…`), a fence number that grows with each lease of the job, and an
-end. While the holder renews the lease, no other process takes the job. Each save by a run names the fence number of the
-run's lease. If the job was leased again since, the save is refused. So a process that was suspended and wakes up
-changes nothing. If the state is not shared, leases do not end and exclude no process; only the fence number matters.
+A lease has a holder, an end, and a fence number. The holder is a process, written as `host/process ID/…`. While the
+holder renews the lease, no other process takes the job. Each new lease of a job has a higher fence number. A process
+passes the fence number of its lease with each save. If another process has leased the job since, the save is refused.
+So a process that wakes up after a suspension cannot change the job.
 
-Each function is a transaction. All moments are by the clock of the database.
+If only one process uses the database, a lease has no end, and only the fence number matters.
+
+Each function runs in a transaction. All moments are by the clock of the database.
 """
 
 from __future__ import annotations
@@ -24,25 +26,32 @@ from svcctl.service.state.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """The times of a lease, in seconds."""
+    """The durations that apply to leases, in seconds."""
 
     seconds: float = 3.0
     """The time after which a lease ends if it is not renewed."""
     margin: float = 0.3
-    """The holder considers its lease ended earlier than other processes do, by this time."""
+    """The holder stops using its lease this much earlier than other processes consider the lease ended."""
     renewal: float = 0.8
     """The interval at which a lease is renewed."""
 
 
 TERM = Term()
 MOST_AT_ONCE = 4
-"""The maximum number of jobs that a process leases at a time. So processes that start together share the jobs."""
+"""The maximum number of jobs that a process leases in one transaction.
+
+Because of this limit, processes that start at the same time share the jobs.
+"""
 
 _JOBS = schema.jobs.c
 
 
 def claim(store: Store, holder: str, place: str | None, running: Collection[str], seconds: float) -> list[StoredJob]:
-    """Lease jobs that are due, free and not yet `running` here; return them with their new fence numbers."""
+    """Lease jobs for this process, and return these jobs with their new fence numbers.
+
+    Only jobs that must run and that no process runs are leased. The IDs in `running` are left out, because this process
+    already runs these jobs. `place` is the identifier of this service. Jobs of another place are left out.
+    """
     with store.transaction() as connection:
         query = select(_JOBS.id).where(job_table.DUE, job_table.free(store), _here(place), _JOBS.id.not_in(running))
         if store.shared:
@@ -56,10 +65,11 @@ def claim(store: Store, holder: str, place: str | None, running: Collection[str]
 def renew(
     store: Store, holder: str, runs: Iterable[tuple[str, int, int, int, int]], seconds: float
 ) -> set[tuple[str, int]]:
-    """Renew the leases of runs. A run is given as job ID, fence number, number of rows read, and two moments.
+    """Renew the leases of this process, and store figures that other processes can show.
 
-    The moments are the run's `reached` and `accepted`. The number of rows and both moments are stored, so that other
-    processes can show them. Returns the job ID and the fence number of each lease that still holds.
+    Each item of `runs` has five values from a JobRun: `job_id`, `token`, `generated`, `reached` and `accepted`. The
+    last three values are stored. Returns the job ID and the fence number of each lease that was renewed. A lease that
+    was revoked or taken by another process is not renewed.
     """
     with store.transaction() as connection:
         leases = set()
@@ -73,12 +83,12 @@ def renew(
 
 
 def release(store: Store, job_id: str, token: int) -> None:
-    """Let another process take the job at once, since the run with this fence number has ended."""
+    """Give back the lease with the fence number `token`, so that another process can take the job at once."""
     _free(store, job_id, token, {"holder": None})
 
 
 def revoke(store: Store, job_id: str, token: int) -> None:
-    """End the lease of a run that does not end in time, so that the run can save nothing more."""
+    """End the lease with the fence number `token`, so that the run with this lease can save nothing more."""
     _free(store, job_id, token, {"holder": None, "fence": token + 1})
 
 

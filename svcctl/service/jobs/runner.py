@@ -1,6 +1,7 @@
 """The thread that runs a job: its retries, its saves, and its end.
 
-A job whose query fails stops. While its state, events or destination are unavailable, a job waits and tries again.
+If the query of a job fails, the job stops. While the database, the events or the destination are unavailable, the job
+waits and tries again.
 """
 
 from __future__ import annotations
@@ -24,82 +25,97 @@ from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
 
 WAITING_SECONDS = 5.0
-"""The number of seconds after which a job that waits for its previous run says so in its `error`."""
+"""The number of seconds that a job waits for its previous run to end before the job reports the wait in `error`."""
 MOST_DOUBLED = 4
-"""After this number of failures in a row, the delay before the next attempt stops doubling, at 4 s."""
+"""The delay before the next attempt stops doubling after this number of failures in a row, at 4 s."""
 
 _log = logging.getLogger("svcctl.service")
 
 
 class Fenced(Exception):
-    """The run was stopped, or another process runs the job now: this run may deliver and save nothing more."""
+    """Raised when a run may deliver and save nothing more.
+
+    Either the run took too long to stop, or its lease has ended and another process may run the job.
+    """
 
 
 @dataclass
 class JobRun:
-    """The thread that runs a job. It saves the job's progress in the store, and ends when `stopping` is set.
+    """A run of a job: the thread that runs the job, its lease, and figures of the delivery.
 
-    After `fence`, or when its lease has ended, the thread must commit nothing to the destination, and the store refuses
-    its saves.
+    The thread saves the job's progress in the database, and ends when `stopping` is set. After a call of `fence`, or
+    when the lease has ended, the thread must commit and save nothing more.
     """
 
     job_id: str
     store: Store
     token: int = 0
-    """The fence number of the lease."""
+    """The fence number of this run's lease."""
     until: float = math.inf
-    """The moment of the monotonic clock from which another process may run the job."""
+    """The end of the lease by the monotonic clock. From then on, another process may run the job."""
     generated: int = 0
-    """The number of rows read so far, whether they are delivered or not."""
+    """The number of rows read so far, including rows that are not yet delivered."""
     reached: int = 0
-    """The date, in epoch milliseconds, up to which all events are read and all matching events are delivered. This date
-    is shown, and checked before events of a table are removed. The checkpoint alone decides where a job continues."""
+    """The date, in epoch milliseconds, up to which all events are read and all matching events are delivered.
+
+    This date is shown to users. It is also checked before events of a table are removed. A restarted job does not
+    continue from this date, but from its checkpoint.
+    """
     accepted: int = 0
-    """The date, in epoch milliseconds, up to which the destination has all events, including the events of a batch that
-    waits for its commit; 0 when the destination has refused or lost a batch. This date only serves to show the lag."""
+    """The date, in epoch milliseconds, up to which the destination has all events.
+
+    This includes the events of a batch that waits for its commit. The date is 0 after the destination has failed, until
+    the next commit. The date is used only to show how far the delivery lags.
+    """
     late: int | None = None
-    """The number of events that came after their period was closed; None for a query without periods."""
+    """The number of events that arrived after their period was closed. It is None for a query without periods."""
     stopping: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
     interrupt: Callable[[], None] | None = None
-    """Interrupts the engine; the delivery sets it while a query runs."""
+    """A function that interrupts the running query. It is None while no query runs."""
     fenced: bool = False
     error: tuple[str, ...] | None = None
-    """The reason why the job is stuck, which is set even while the state cannot be written; empty if the job is not
-    stuck. It is None at first, and the job then shows the error that an earlier run has saved."""
+    """The reason why the job is stuck. It is empty if the job is not stuck.
+
+    The reason is set even while the database cannot be written. `error` is None until this run has set or cleared it.
+    Until then, the job shows the error that an earlier run has saved.
+    """
     failing_since: int | None = None
-    """The moment, in epoch milliseconds, at which the job last began to fail; None if it has not failed in this run."""
+    """The moment, in epoch milliseconds, of the last change from working to failing.
+
+    It is None if the job has not failed in this run.
+    """
     thread: threading.Thread = field(default_factory=threading.Thread)
     _saved: tuple[str, ...] | None = None
     """The error that this run saved last."""
     _saving: threading.Lock = field(default_factory=threading.Lock)
 
     def stop(self) -> None:
-        """Ask the thread to end after it has delivered the rows that it has read."""
+        """Ask the thread to deliver the rows that it has read, and then to end."""
         self.stopping.set()
         if (interrupt := self.interrupt) is not None:
             interrupt()
 
     def fence(self) -> None:
-        """Keep the thread from saving anything after this call has returned."""
+        """Make sure that the thread saves nothing more after this call has returned."""
         with self._saving:
             self.fenced = True
         leases.revoke(self.store, self.job_id, self.token)
 
     def lose(self) -> None:
-        """End the thread, since another process runs the job."""
+        """End the thread, because this run has lost its lease of the job."""
         self.fenced = True
         self.stop()
 
     def check(self) -> None:
-        """Raise Fenced when nothing more may be delivered."""
+        """Raise Fenced if this run may deliver nothing more."""
         if self.fenced or time.monotonic() >= self.until:
             raise Fenced
 
     def save(self, progress: JobProgress, log: LogEntries | None = None) -> None:
-        """Save the progress of the delivery with entries of the log, and clear the error of the job.
+        """Save the progress of the delivery and entries of the job's log, and clear the error of the job.
 
-        Raises Fenced when nothing more may be saved.
+        Raises Fenced if this run may save nothing more.
         """
         with self._saving:
             self.check()
@@ -109,9 +125,9 @@ class JobRun:
             self.error = self._saved = ()
 
     def wait_for(self, error: Unavailable) -> None:
-        """Remember the reason why the job is stuck, and log each new reason once. `keep_error` saves the reason.
+        """Remember the reason why the job is stuck, and log each new reason once. The method `keep_error` saves it.
 
-        In a run that is stopping, nothing happens, because the job may have been started again and have a newer run.
+        Do nothing in a run that is stopping, because the job may already have a newer run.
         """
         if self.error != (error.message,) and not self.fenced and not self.stopping.is_set():
             if not self.error:
@@ -120,14 +136,14 @@ class JobRun:
             _log.warning("job %s: %s", self.job_id, error.detail if isinstance(error, StateUnavailable) else error)
 
     def trouble(self, reason: str) -> None:
-        """Save and log why the job is stuck, once for each new reason."""
+        """Save and log the reason why the job is stuck. A reason that was already saved is not saved again."""
         self.wait_for(Unavailable(reason))
         self.keep_error()
 
     def keep_error(self) -> None:
-        """Save the error that is in memory, unless it is already saved.
+        """Save `error` in the database if it was not saved before.
 
-        Raises StateUnavailable while the state cannot be written.
+        Raises StateUnavailable if the database cannot be written.
         """
         with self._saving:
             error = self.error
@@ -136,20 +152,20 @@ class JobRun:
                 self._saved = error
 
     def recovered(self) -> None:
-        """Clear the error of the job, because it has delivered all rows up to now."""
+        """Clear the error of the job. The caller has delivered all rows up to now."""
         with self._saving:
             if self.error != () and not self.fenced:
                 job_table.trouble(self.store, self.job_id, self.token, ())
                 self.error = self._saved = ()
 
     def keep_reached(self) -> None:
-        """Save the date up to which the job has read and delivered all events."""
+        """Save `reached`, the date up to which the job has read and delivered all events."""
         with self._saving:
             if not self.fenced:
                 job_table.reach(self.store, self.job_id, self.token, self.reached)
 
     def end(self, status: JobStatus, *errors: str) -> None:
-        """Save the final state of the job. A job that was stopped in the meantime stays stopped, and gets no error."""
+        """Save the final status of the job and its errors. A job that was stopped in the meantime stays unchanged."""
         with self._saving:
             if not self.fenced and not (errors and self.stopping.is_set()):
                 job_table.end(self.store, self.job_id, self.token, status, errors)
@@ -158,24 +174,25 @@ class JobRun:
 Deliver = Callable[[StoredJob, JobRun], bool]
 """A function that delivers a job from its checkpoint.
 
-It returns True when the job is complete, and False when its run is stopped.
+The function returns True when the job is complete, and False when the run is stopped.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Runs jobs, each in the thread that calls `work`.
+    """Runs jobs. Each job runs in the thread that calls `work`.
 
-    A job that waits for its previous run for more than `waiting` seconds reports this as its error.
+    If a job waits for more than `waiting` seconds until its previous run ends, the job reports the wait as its error.
     """
 
     deliver: Deliver
     waiting: float
 
     def work(self, run: JobRun, before: JobRun | None) -> None:
-        """Run a job until the job or the run ends. Try again while the state or the events are unavailable.
+        """Run a job until the job is done or the run is stopped.
 
-        The job begins when its previous run, `before`, has ended.
+        The job begins after its previous run `before` has ended. While the database or the events are unavailable, try
+        again.
         """
         failures = 0
         while not self._attempt(run, before):
@@ -186,7 +203,10 @@ class Runner:
             _log.info("job %s: its thread has ended, some time after it was stopped or taken over", run.job_id)
 
     def _attempt(self, run: JobRun, before: JobRun | None) -> bool:
-        """Run a job from its checkpoint until the job or the run ends. Return False if the run must try again."""
+        """Run a job from its checkpoint until the job is done or the run is stopped.
+
+        Return False if the run must try again.
+        """
         try:
             while before is not None and not before.ended.wait(self.waiting):  # two runs would deliver rows twice
                 if not run.stopping.is_set():
@@ -200,7 +220,7 @@ class Runner:
         except Unavailable as error:
             run.wait_for(error)
             return False
-        except Fenced:  # a lease that has ended is renewed later if no other process took the job
+        except Fenced:  # try again, because the ended lease may be renewed if no other process took the job
             return False
         return True
 

@@ -1,8 +1,10 @@
-"""The log of a job: its steps with rows and its files, from which its rows can be produced again in the same order.
+"""The log of a job: the query steps that returned rows, and the files that were written.
 
-A step without rows has no entry, so the log grows with the delivered rows. Entries are written in the transaction that
-saves the progress they belong to, and are removed with their job. The log of a job from before there were logs begins
-with the steps of the checkpoint that the job had then.
+A job runs its query in steps; each step reads a part of the events. With the log, the rows of the job can be produced
+again in the same order. A step without rows has no entry, so the log grows only when rows are delivered. Entries are
+written in the transaction that saves the job's progress, and are removed with their job. Older versions of the service
+kept no log. The log of a job from such a version begins with the steps of the checkpoint that the job had at the
+upgrade.
 """
 
 from __future__ import annotations
@@ -19,20 +21,23 @@ from svcctl.service.state import schema
 from svcctl.service.state.store import Store, is_there, replace
 
 PAGE_ENTRIES = 1000
-"""How many entries are read at once."""
+"""The number of entries that are read from the database at once."""
 MAX_OFFSETS = 100_000
-"""The most offsets that are read from a log; from a longer log, every second offset or fewer are read."""
+"""The maximum number of Kafka offsets that are returned from a log.
+
+If the log has more offsets, only every second, fourth, … offset is returned.
+"""
 
 _STEPS, _FILES = schema.job_steps.c, schema.job_files.c
 
 
 @dataclass(frozen=True, slots=True)
 class StepEntry:
-    """A step with rows: the number of its first row and, for Kafka, the offset up to which the partition was written
-    when the step began.
+    """The log entry of a query step with rows.
 
-    The rows of a step end where the rows of the next entry begin. An entry without a step marks the end of a job whose
-    rest was delivered by the job that continues it.
+    `first` is the number of the step's first row. For Kafka, `offset` is the offset up to which the partition was
+    written when the step began. The rows of a step end where the rows of the next entry begin. An entry without a step
+    marks the end of the job's rows. Such an entry exists if a newer job has delivered the rest of this job.
     """
 
     first: int
@@ -42,9 +47,10 @@ class StepEntry:
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file with the rows from `first` (included) to `end` (not included).
+    """The log entry of a file with the rows from `first` (included) to `end` (not included).
 
-    `sha256` lists the hexadecimal hashes that the file can have. A file that was prepared several times has several.
+    `sha256` lists the hexadecimal hashes that the file can have. A file has several possible hashes if it was prepared
+    several times.
     """
 
     number: int
@@ -55,7 +61,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class LogEntries:
-    """Entries of the log of one job."""
+    """Entries of a job's log."""
 
     job_id: str
     steps: tuple[StepEntry, ...] = ()
@@ -63,7 +69,10 @@ class LogEntries:
 
 
 def write(connection: Connection, entries: LogEntries) -> None:
-    """Write entries of a job; they replace entries with the same row or file. Does nothing for a removed job."""
+    """Write entries of a job's log. An entry replaces an older entry with the same first row or the same file number.
+
+    Does nothing if the job does not exist.
+    """
     if not (entries.steps or entries.files) or not is_there(connection, schema.jobs.c.id == entries.job_id):
         return
     for entry in entries.steps:
@@ -76,7 +85,7 @@ def write(connection: Connection, entries: LogEntries) -> None:
 
 
 def steps(store: Store, job_id: str, before: int) -> Iterator[StepEntry]:
-    """Read in order the entries of a job's steps that begin before the row `before`."""
+    """Yield the entries of a job's steps in order. Only steps that begin before the row `before` are returned."""
     last = -1
     while True:
         page = _steps(store, _STEPS.job == job_id, _STEPS.first > last, _STEPS.first < before)
@@ -87,14 +96,14 @@ def steps(store: Store, job_id: str, before: int) -> Iterator[StepEntry]:
 
 
 def last(store: Store, job_id: str, before: int = sys.maxsize) -> StepEntry | None:
-    """The last entry of a job's steps that begins before the row `before`; None without one."""
+    """Return the last entry of a job's steps that begins before the row `before`. Return None if there is no entry."""
     with store.reading() as connection:
         first = connection.scalar(select(func.max(_STEPS.first)).where(_STEPS.job == job_id, _STEPS.first < before))
     return None if first is None else _steps(store, _STEPS.job == job_id, _STEPS.first == first)[0]
 
 
 def files(store: Store, job_id: str) -> list[FileEntry]:
-    """The files of a job, by the numbers of their rows."""
+    """Return the files of a job, in the order of their first rows."""
     query = select(_FILES.number, _FILES.first, _FILES.end, _FILES.sha256)
     with store.reading() as connection:
         rows = connection.execute(query.where(_FILES.job == job_id).order_by(_FILES.first, _FILES.number)).all()
@@ -102,7 +111,11 @@ def files(store: Store, job_id: str) -> list[FileEntry]:
 
 
 def offsets(store: Store, job_id: str, before: int, most: int = MAX_OFFSETS) -> list[tuple[int, int]]:
-    """The steps of a job that begin before the row `before`, as pairs of first row and offset; at most `most`."""
+    """Return the Kafka offsets of a job's steps, as pairs of the step's first row and the offset.
+
+    Only steps that begin before the row `before` are returned. If there are more than `most` pairs, some pairs are left
+    out at regular distances.
+    """
     pairs: list[tuple[int, int]] = []
     stride, at = 1, 0
     for entry in steps(store, job_id, before):

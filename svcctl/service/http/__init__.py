@@ -1,1 +1,1 @@
-"""The service's side of the interface over HTTP: routes, envelopes and streams."""
+"""The HTTP server of the service: routes, checks of requests, and answers."""

@@ -1,4 +1,4 @@
-"""The access log: a table with an event for each request, written by the middleware `AccessLog`."""
+"""The access log: a table with an event for each request. The middleware `AccessLog` writes the events."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ from svcctl.service.settings import ACCESS_EVENTS, ACCESS_TIME
 
 HEALTH = "/service/health"
 UNLOGGED = {HEALTH, PING_PATH}
-"""Paths that are not logged, because load balancers request the health every few seconds, and commands send pings."""
+"""The paths of requests that are not logged.
+
+These requests are frequent: load balancers request the health every few seconds, and commands send pings.
+"""
 
 TABLE = "service.access"
 TRIMMED_EVERY = timedelta(hours=1)
 MAX_CHARS = {"method": 20, "uri": 500, "userAgent": 200}
-"""The maximum number of characters of each text that a client chooses. A longer text is cut."""
+"""The maximum number of characters in the columns with text from the client. A longer text is cut."""
 COLUMNS = (
     Column("eventdate", Type.TIMESTAMP),
     Column("method", Type.STR),
@@ -43,10 +46,11 @@ _SCHEMA = pa.schema([(column.name, _ARROW[column.type]) for column in COLUMNS])
 class AccessLog:
     """Stores an event in the table `service.access` for each request.
 
-    A request is noted when its response has ended, and stored by the next `flush`. The last few requests are lost if
-    the process is killed. `timeTaken` is in milliseconds. Clients cannot fill the disk: the table keeps only the last
-    `most` events, and no event older than `age` seconds. The table is trimmed once an hour, and when it has a tenth
-    more events than `most`.
+    The event of a request is made when its response has ended, and stored by the next call of `flush`. If the process
+    is killed, the events that are not yet stored are lost. `timeTaken` is in milliseconds.
+
+    The table keeps only the last `most` events, and deletes events older than `age` seconds. So clients cannot fill the
+    disk. The table is trimmed once an hour. It is also trimmed when it has 10 % more events than `most`.
     """
 
     def __init__(
@@ -107,11 +111,11 @@ class AccessLog:
                 self._waiting.append(row)
 
     def quiet_for(self) -> float:
-        """Return the number of seconds since the last request ended; 0 while a request is open."""
+        """Return the number of seconds since the last request ended. Return 0 while a request is open."""
         return 0.0 if self._open else time.monotonic() - self._last
 
     def flush(self) -> None:
-        """Store the requests that were noted since the last flush."""
+        """Store the events of the requests that ended since the last flush, and trim the table if necessary."""
         with self._lock:
             rows, self._waiting = self._waiting, []
         if rows:

@@ -1,7 +1,7 @@
-"""The service's routes, and the answers to their errors.
+"""The routes of the service, and the answers to failed requests.
 
-A route is a function that takes a request. Routes without `async` run in a thread, because they wait for the disk.
-Authentication puts `account` and `body` into the request's state before a route is called.
+A route is a function that takes a request. Routes without `async` run in a thread, because they wait for the disk. The
+authentication sets `request.state.account` and `request.state.body` before a route is called.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ from svcctl.service.state.database import StateUnavailable
 from svcctl.service.verification.verify import Checks, check
 
 LEFT = 499
-"""The status in the access log when the client left before its answer. HTTP defines no status for this case."""
+"""The status in the access log if the client disconnected before its answer. HTTP defines no status for this case."""
 
 
 def routes(*, stops: bool) -> list[Route]:
-    """Return the routes of the service. With `stops`, they include the route that stops the service."""
+    """Return the routes of the service. If `stops` is true, the list includes the route that stops the service."""
     return [
         signed("POST", "/search/query", _query),
         signed("GET", "/search/jobs", _list_jobs),
@@ -80,7 +80,7 @@ def routes(*, stops: bool) -> list[Route]:
 def build(
     service: Service, jobs: Jobs | None = None, origins: Sequence[str] = (), checks: Checks | None = None
 ) -> ASGIApp:
-    """Build the ASGI application. Web pages from `origins` may use the application."""
+    """Build the ASGI application of the service. Web pages from `origins` may send requests to the application."""
     app = Starlette(
         routes=routes(stops=service.stop is not None),
         exception_handlers={404: _no_route, 405: _no_route, SvcctlError: _refused, Exception: _refused},
@@ -94,15 +94,16 @@ def build(
 
 
 def delivering(service: Service) -> Deliver:
-    """Return the function that delivers a job of this service. It connects only to hosts that the service allows."""
+    """Return a function that delivers a job of this service. The function connects only to allowed hosts."""
     connect = partial(kinds.destination, allowed=service.allowed)
     return partial(delivery.deliver, service.engines, service.now, lag=service.lag_seconds, connect=connect)
 
 
 def settle(service: Service, jobs: Jobs) -> None:
-    """End the jobs and answers of domains that can no longer be accessed, and resume the jobs of all other domains.
+    """Apply changed access rights to running jobs and to answers that are being sent.
 
-    Also end the answers to requests whose API key was deleted or has expired.
+    The jobs and answers of domains that can no longer be accessed are ended. The jobs of all other domains are resumed.
+    Answers to requests with an API key that was deleted or has expired are ended too.
     """
     ended = {
         key: CredentialsError("the API key of this request is not valid any more", code=CREDENTIALS)
@@ -150,9 +151,9 @@ async def _query(request: Request) -> Response:
 
 
 def _planned(service: Service, temporary: Engines | None, asked: AskedQuery) -> tuple[Steps, Step | None]:
-    """Return the steps of a query, and the first step, or None if that step is not due yet.
+    """Return the steps of a query, and the first step. The first step is None if it cannot run yet.
 
-    `temporary` has the query's temporary table, if the query reads a temporary table.
+    `temporary` has the temporary table that the query reads. It is None if the query reads a stored table.
     """
     steps = Steps(
         temporary or service.engines,
@@ -166,16 +167,16 @@ def _planned(service: Service, temporary: Engines | None, asked: AskedQuery) -> 
 
 
 async def _end_when_left(request: Request, query: OpenQuery) -> None:
-    """End a query if its client leaves before the answer begins.
+    """End a query if its client disconnects before the answer begins.
 
-    After that, the response itself notices that the client has left.
+    After the answer has begun, the response itself notices that the client has disconnected.
     """
     await left(request)
     query.end(ServiceError("the client left before its answer began", code=LEFT))
 
 
 def _launch(request: Request, asked: AskedQuery) -> str:
-    """Launch a query with a destination as a job and return its ID."""
+    """Launch a query with a destination as a job. Return the ID of the job."""
     service: Service = request.app.state.service
     launched = service.now()
     destination = delivery.check(service.engines, asked, launched, service.allowed)
@@ -225,7 +226,7 @@ def _jobs(request: Request) -> Jobs:
 
 
 def _status(request: Request) -> Response:
-    """Describe the service. If its state or its tables cannot be reached, `problems` has the reasons."""
+    """Describe the service. If the database or the tables cannot be reached, the member `problems` has the reasons."""
     service: Service = request.app.state.service
     problems, tables, expiring = [], [], []
     try:
@@ -263,7 +264,7 @@ def _status(request: Request) -> Response:
 
 
 def _confirm_loss(request: Request) -> Response:
-    """Confirm that events were lost, so that the loss is no longer reported; return the loss."""
+    """Confirm a loss of events, so that the loss is no longer reported. The answer has the confirmed loss."""
     service: Service = request.app.state.service
     account: Account = request.state.account
     if not account.operates:

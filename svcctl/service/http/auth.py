@@ -1,16 +1,17 @@
-"""The interface's three authorization methods, verified without sharing code with the client that signs.
+"""The verification of the interface's three authorization methods. It shares no code with the client.
 
 - `x-svc-apikey`, `x-svc-timestamp` and `x-svc-sign`. The signature is the HMAC-SHA256 of key, body and timestamp with
   the API secret, in lower-case hexadecimal. The timestamp is in epoch milliseconds, and differs by at most
   CLOCK_WINDOW_MS from the service's clock.
-- `Authorization: Bearer <token>`, or the token alone. This is the account's token.
+- `Authorization: Bearer <token>`, or `Authorization: <token>`. The token is the account's token.
 - `Authorization: jwt <token>`. The JWT is signed with the API secret (HS256). Its `iss` is the API key, and its `exp`
   is in the future.
 
-An expired key, and a token of an expired key, get the same answer as an unknown key or token.
+A request with an expired key gets the same answer as a request with an unknown key. The same is true for the token of
+an expired key.
 
-The interface does not specify how a token is made or what a JWT contains; this module decides it. A refusal repeats no
-part of a header, because any part may be a secret.
+The interface does not specify the form of tokens and the contents of a JWT. Both are the choice of this service. A
+refusal repeats no part of a header, because any part may be a secret.
 """
 
 from __future__ import annotations
@@ -52,13 +53,14 @@ class KeyExpired(CredentialsError):
 def claimed(headers: Mapping[str, str], store: Store, clock: Callable[[], float]) -> Callable[[bytes], Account]:
     """Check the headers of a request, and return a function that checks the request's body.
 
-    The function takes the body, and returns the account that signed the request.
+    The returned function takes the body, and returns the account that signed the request.
 
-    The body is read only if the headers name an account, so a stranger's body takes no memory. An unknown key is
-    refused earlier than a wrong signature. This reveals nothing useful: keys are too long to guess, and are not secret.
+    The caller reads the body after this check, so the body of an unknown client takes no memory. As a result, an
+    unknown key is refused earlier than a wrong signature. The difference reveals nothing useful, because keys are too
+    long to guess, and are not secret.
 
-    Raises CredentialsError, and for an expired key its subclass KeyExpired. The message says what was refused, never
-    what was expected.
+    Raises KeyExpired for an expired key, and CredentialsError for any other fault. A message never contains the
+    expected value.
     """
     scheme, blank, token = headers.get("authorization", "").strip().partition(" ")
     match scheme.lower(), blank:
@@ -116,9 +118,10 @@ def _by_token(token: str, store: Store, clock: Callable[[], float]) -> Account:
 
 
 def expiring_token(store: Store, key: str, expires: int) -> str:
-    """Make a JWT for the account of an API key, signed with the account's secret; `expires` is in epoch seconds.
+    """Make a JWT for the account of an API key. The JWT is signed with the account's secret.
 
-    Raises NotFound for an unknown key, and UsageError if the key expires before the token.
+    `expires` is the end of the token's validity in epoch seconds. Raises NotFound for an unknown key. Raises UsageError
+    if the key expires before the token.
     """
     import jwt
 
@@ -142,15 +145,16 @@ def _by_jwt(token: str, store: Store, clock: Callable[[], float]) -> Account:
         if account is not None:
             jwt.decode(token, account.api_secret, algorithms=[_ALGORITHM], options={"require": ["iss", "exp"]})
     except (jwt.InvalidTokenError, ValueError, OverflowError, RecursionError):
-        account = None  # anybody can send a token, so its JSON may be too deep, have huge numbers or invalid text
+        account = None  # a token from a stranger may have JSON that is too deep, huge numbers or invalid text
     return _valid(account, clock, _NO_TOKEN)
 
 
 class Authentication:
-    """Middleware of a route: lets only signed requests pass, and sets `request.state.account` and `request.state.body`.
+    """Middleware that passes only signed requests to a route.
 
-    It wraps single routes, so everybody gets a 404 for a path without a route. The body is read here, and only here,
-    because the signature covers its bytes.
+    The middleware sets `request.state.account` and `request.state.body`. The middleware wraps each route separately. So
+    a request to an unknown path gets a 404 even if the request is not signed. The body is read only here, because the
+    signature covers its bytes.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -171,10 +175,10 @@ class Authentication:
 
 
 class OnOwnSocket(Authentication):
-    """Authentication that lets unsigned requests on the Unix socket pass while the state is unavailable.
+    """Authentication that also passes unchecked requests on the Unix socket while the database is unavailable.
 
-    The accounts are in the state, so no signature can be checked without the state. Only the user that runs the service
-    can connect to the Unix socket. For an unsigned request, `request.state.account` is None.
+    The accounts are in the database, so no signature can be checked without the database. Such requests are safe,
+    because only the user that runs the service can connect to the Unix socket. `request.state.account` is then None.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -188,7 +192,10 @@ class OnOwnSocket(Authentication):
 
 
 def _admitted(signer: Callable[[bytes], Account], body: bytes, store: Store) -> Account:
-    """Return the account that signed a body. Raises an error if the account's domain cannot be accessed."""
+    """Return the account that signed the request with this body.
+
+    Raises CredentialsError for a wrong signature. Also raises an error if the account's domain cannot be accessed.
+    """
     account = signer(body)
     if account.domain_id is not None:
         domains.require_access(store, account.domain_id)
@@ -198,5 +205,5 @@ def _admitted(signer: Callable[[bytes], Account], body: bytes, store: Store) -> 
 def signed(
     method: str, path: str, endpoint: Callable[[Request], object], by: type[Authentication] = Authentication
 ) -> Route:
-    """Make a route for signed requests only."""
+    """Return a route that accepts only signed requests. `by` is the class that checks the signature."""
     return Route(path, endpoint, methods=[method], middleware=[Middleware(by)])

@@ -1,9 +1,15 @@
-"""The body of a request: limit its size, and read and check the JSON object in it.
+"""The body of a request: the limit of its size, and the checks of its JSON object.
 
-The size has a limit because a body must be read before its signature can be checked. The whole object is checked before
-any route reads a member, so that all values can be stored, compared, printed and passed to any library. After the
-check, text is valid Unicode without U+0000, numbers are finite and fit 64 bits, a name occurs once in its object, and
-nothing is nested deeper than MAX_DEPTH. A refusal names the wrong member. A member that is null counts as omitted.
+The size is limited because a body must be read before its signature can be checked.
+
+The whole JSON object is checked before a route reads any member. After the check, these statements are true:
+- Text is valid Unicode without U+0000.
+- Numbers are finite and fit 64 bits.
+- An object has no two members with the same name.
+- Nothing is nested deeper than MAX_DEPTH levels.
+
+So all values can be stored, compared, printed and passed to any library. A refusal names the wrong member. A member
+with the value null counts as missing.
 """
 
 from __future__ import annotations
@@ -27,25 +33,29 @@ if TYPE_CHECKING:
     from svcctl.service.http.context import Service
 
 MAX_BODY_BYTES = 2**20
-"""The maximum number of bytes in a request's body. A larger body is refused with 413."""
+"""The maximum number of bytes in a request's body. A request with a larger body is refused with the HTTP status 413."""
 
 SMALL_BODY_BYTES = 2**16
-"""The maximum number of bytes in a body that is read at once. A larger body waits for the semaphore `large_bodies`."""
+"""The maximum number of bytes in a small body. A larger body is read only while it holds a place of `large_bodies`.
+
+`large_bodies` is a semaphore, so only a few large bodies are read at the same time.
+"""
 MAX_DEPTH = 16
 MOST_INTEGER = 2**63
 MAX_SHOWN = 100
-"""The maximum number of characters of a value in a refusal. So a refusal is small even if the request is large."""
+"""The maximum number of characters of a value in a refusal. Because of this limit, each refusal is small."""
 
 _JSON_MEDIA = re.compile(r"(?:application|text)/json|[^/\s]+/[^/\s]+\+json")
-"""The media types of JSON in the header Content-Type."""
+"""A pattern for the media types of JSON in the header Content-Type."""
 _log = logging.getLogger("svcctl.service")
 _TOO_DEEP = f"the body is nested deeper than {MAX_DEPTH} levels"
 
 
 async def read(request: Request, service: Service) -> bytes:
-    """Read the body of a request. Its signature is not checked yet, so only a few large bodies are read at a time.
+    """Read the body of a request before its signature is checked.
 
-    Raises ServiceError if the body is too large, if the headers say that it is not JSON, or if the client leaves.
+    Only a few large bodies are read at the same time, because anybody can send an unsigned body. Raises ServiceError if
+    the body is too large, if the client disconnects, or if the headers say that the body is not JSON.
     """
     body = bytearray()
     async with AsyncExitStack() as holding:
@@ -89,9 +99,9 @@ def _check_kind(headers: Headers) -> None:
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """Return the JSON object in the body of a request, without members that are null.
+    """Return the JSON object in the body of a request. Members with the value null are left out.
 
-    Raises ServiceError if the body contains anything else, or if a member is not valid.
+    Raises ServiceError if the body is not a JSON object, or if a member is not valid.
     """
     try:
         fields = json.loads(body, parse_constant=_no_constant, parse_int=_integer, object_pairs_hook=_members)
@@ -112,7 +122,10 @@ def json_object(body: bytes) -> dict[str, Any]:
 
 
 def note_unknown(request: str, fields: Mapping[str, Any], members: Collection[str]) -> None:
-    """Log the members of a request that a route ignores, because a client may be newer or have misspelt a name."""
+    """Log the members of a request that are not in `members`. The route ignores these members.
+
+    The log helps to find misspelt names, and clients that are newer than the service.
+    """
     if unknown := sorted(fields.keys() - set(members)):
         names = some([repr(value_text(name)) for name in unknown])
         _log.info("%s: ignored unknown members %s", request, names)
@@ -129,7 +142,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _integer(digits: str) -> int:
-    # Python refuses to convert thousands of digits; 30 are enough for the refusal that names the member.
+    # Python refuses to convert thousands of digits. 30 digits are enough, because the number is refused anyway.
     return int(digits[:30])
 
 
@@ -143,7 +156,10 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _values(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    """Yield every text, number, boolean and null in a JSON value with its path, and check the names of members."""
+    """Yield every text, number, boolean and null in a JSON value, with its path. Also check the names of members.
+
+    Raises ServiceError for an invalid name, and for a value that is nested deeper than `depth` levels.
+    """
     if not isinstance(value, dict | list):
         yield path, value
         return

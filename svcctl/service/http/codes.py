@@ -1,4 +1,4 @@
-"""The error codes in the envelope's `error.code`. The interface defines no codes, but existing clients check these."""
+"""The error codes in the member `error.code` of an answer. The interface defines no codes, but clients check them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service.jobs.jobs import CODES as JOBS
 
 INVALID = 1
-"""The code of an error without a code of its own, and the `status` of every envelope that refuses a request."""
+"""The code of an error without a code of its own. This is also the member `status` of every answer with an error."""
 CREDENTIALS = 12
 """The code for a request whose key, signature or token is missing or wrong."""
 NO_FROM, BAD_FROM, ENDS_FIRST = 405, 406, 408
-"""The codes of a query whose `from` is missing, invalid, or after its `to`. They are not HTTP statuses."""
+"""The codes for the refused dates of a query: `from` is missing, `from` is invalid, `from` is after `to`.
+
+These codes are not HTTP statuses.
+"""
 
 _OWN_CODES = frozenset({CREDENTIALS, *JOBS})
 
 
 class DatesRefused(ServiceError):
-    """The `from` of a query is missing, invalid or after its `to`.
+    """Raised if the member `from` of a query is missing, invalid, or after the member `to`.
 
     Each of the three cases has its own code. The HTTP status is always 400.
     """
@@ -25,6 +28,6 @@ class DatesRefused(ServiceError):
 
 
 def code_of(error: SvcctlError) -> int:
-    """Return the code of an error in the envelope; INVALID for an error without a code of its own."""
+    """Return the value of `error.code` for an error. It is INVALID for an error without a code of its own."""
     code = error.code if isinstance(error, ServiceError) else None
     return code if code is not None and (isinstance(error, DatesRefused) or code in _OWN_CODES) else INVALID

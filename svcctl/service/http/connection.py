@@ -1,11 +1,12 @@
-"""One connection of a client to the service, with limits for requests that are not authenticated yet.
+"""A client's connection to the service, with limits for requests that are not authenticated yet.
 
-uvicorn's protocol has no limits of size and time, so anybody who can connect could fill the service's memory and use up
-its descriptors. A request that exceeds a limit is answered by an error envelope, and the connection is closed. A
-connection without a request is closed without an answer. The module `body` refuses a body that is too large. A request
-that arrives before the previous request is answered waits as unparsed bytes.
+uvicorn's own protocol has no limits of size and time. Without limits, anybody who can connect could fill the service's
+memory and use up its file descriptors. A request that exceeds a limit is answered with an error, and the connection is
+closed. An idle connection without a request is closed without an answer. The module `body` refuses a body that is too
+large. If a request arrives before the previous request is answered, its bytes wait, and are parsed after the answer.
 
-The connection stays HTTP/1.1: an `Upgrade` is ignored, as HTTP allows. Clients of HTTP/1.0 get answers without chunks.
+The connection always uses HTTP/1.x. The header `Upgrade` is ignored, as HTTP allows. Clients of HTTP/1.0 get answers
+without chunks.
 """
 
 from __future__ import annotations
@@ -33,34 +34,40 @@ from svcctl.service.settings import CONNECTIONS
 from svcctl.words import size_text
 
 MAX_HEAD_BYTES = 64 * 1024
-"""The maximum number of bytes in the path, the headers and the trailers of a request together."""
+"""The maximum number of bytes in the path, the headers and the trailers of a request, added together."""
 MAX_HEADERS = 100
-"""The maximum number of headers and trailers of a request together."""
+"""The maximum number of headers and trailers of a request, added together."""
 PIECE_BYTES = 2048
-"""The maximum number of bytes that are parsed before the service checks whether a request is waiting for its answer."""
+"""The maximum number of bytes that are parsed at once.
+
+Before the next piece is parsed, the service checks whether a request waits for its answer.
+"""
 CLOSING_SECONDS = 2.0
-"""The number of seconds for which a refused client may read the refusal and go on sending."""
+"""The number of seconds from the answer to a refused client until its connection is closed.
+
+In this time, the client can read the answer.
+"""
 MAX_IGNORED_BYTES = 2**20
-"""The maximum number of bytes that a refused client may send. After more bytes, its connection is closed at once."""
+"""The maximum number of bytes that a refused client may send. After more bytes, the connection is closed at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of connections that a service may set."""
+    """The limits of connections that can be set for a service."""
 
     connections: int = CONNECTIONS.default_value
     """The maximum number of open connections.
 
-    If another client connects, the connection that has waited longest for a request is closed.
+    If one more client connects, the service closes the connection that has waited longest for a complete request.
     """
     idle_seconds: float = 60.0
-    """The number of seconds that a connection may stay open without a request."""
+    """The maximum number of seconds that a connection stays open without a request."""
     request_seconds: float = 30.0
-    """The number of seconds from the first byte of a request's head until the last byte of its body must arrive."""
+    """The maximum number of seconds from the first byte of a request's head to the last byte of its body."""
 
 
 class ServerConnection(HttpToolsProtocol):
-    """uvicorn's HTTP connection with limits; `limited` makes the class that is passed to uvicorn."""
+    """uvicorn's HTTP connection with limits. The method `limited` returns the class that is passed to uvicorn."""
 
     limits: ClassVar[Limits] = Limits()
 
@@ -75,19 +82,22 @@ class ServerConnection(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._waiting_since = time.monotonic()
         self._unread = bytearray()
-        """Bytes that have arrived and are not parsed yet."""
+        """The bytes that have arrived and are not parsed yet."""
         self._arriving = False
         self._current: RequestResponseCycle | None = None
-        """The request that is arriving: its head has been read, but not its end. None if there is no such request."""
+        """The request with a complete head and an incomplete body. It is None if there is no such request."""
         self._in_fields = False
-        """Whether the parser may be in a head or in trailers. In both, it buffers a field of any length."""
+        """Whether the next bytes may belong to a head or to trailers, where the parser buffers fields of any length."""
         self._head_bytes = self._held_bytes = self._headers = 0
         self._upgrades = False
-        """Whether the request asks for another protocol. In that case, the parser stops after the head."""
+        """Whether the request asks for another protocol. The parser stops after the head of such a request."""
         self._answers_due = 0
         """The number of requests that were passed to the application and are not answered yet."""
         self._refusal: EarlyRefusal | None = None
-        """The refusal that ends this connection, or None. No more requests are parsed after a refusal."""
+        """The refusal that ends this connection. It is None until a request is refused.
+
+        No more requests are parsed after a refusal.
+        """
         self._refused = False
         self._ignored_bytes = 0
 
@@ -127,7 +137,7 @@ class ServerConnection(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers += 1
         self._count(len(name) + len(value))
-        if self._current is None:  # trailers are ignored: they must not pass for headers
+        if self._current is None:  # trailers are ignored, because they must not count as headers
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -182,9 +192,9 @@ class ServerConnection(HttpToolsProtocol):
     # Parsing
 
     def _parse_unread(self) -> None:
-        """Parse the bytes that have arrived, but parse no request before the previous request is answered.
+        """Parse the bytes that have arrived. A request is parsed only after the previous request was answered.
 
-        The bytes are parsed in small pieces, because a piece may hold several requests, and a parsed request takes far
+        The bytes are parsed in small pieces. A large piece could hold many requests, and a parsed request takes far
         more memory than its bytes.
         """
         while self._unread and self._waits and self._refusal is None and not self.transport.is_closing():
@@ -205,10 +215,10 @@ class ServerConnection(HttpToolsProtocol):
             self.flow.pause_reading()
 
     def _parse(self, data: bytes) -> None:
-        """Feed the parser. Raises HttpParserError if the bytes are not an HTTP request.
+        """Pass bytes to the parser. Raises HttpParserError if the bytes are not a part of an HTTP request.
 
-        The parser stops after the head of a request with the header `Upgrade`. A new parser then gets the same head
-        without that header, followed by the rest of the bytes.
+        If a request has the header `Upgrade`, the parser stops after the head. A new parser then gets the same head
+        without this header, followed by the rest of the bytes.
         """
         rest = memoryview(data)
         while True:
@@ -238,7 +248,7 @@ class ServerConnection(HttpToolsProtocol):
         return EarlyRefusal(431, f"{fields} larger than {size_text(MAX_HEAD_BYTES)}")
 
     def _give_up(self, status: int, message: str) -> NoReturn:
-        """Refuse a request in a callback of the parser, and raise an exception that ends the parsing."""
+        """Refuse a request from a callback of the parser. Always raises ValueError, which ends the parsing."""
         self._refuse(EarlyRefusal(status, message))
         raise ValueError(message)  # ends the parsing with an HttpParserError
 
@@ -246,7 +256,7 @@ class ServerConnection(HttpToolsProtocol):
 
     @property
     def _waits(self) -> bool:
-        """Whether the client must send the next bytes; False while the client waits for an answer."""
+        """Whether the connection waits for bytes from the client. It is false while the client waits for an answer."""
         return self._arriving or self.cycle is None or self.cycle.response_complete
 
     def _make_room(self) -> None:
@@ -261,7 +271,7 @@ class ServerConnection(HttpToolsProtocol):
             self.transport.close()
 
     def _idle(self) -> None:
-        # The loop's clock counts in milliseconds, and several connections may become idle within one millisecond.
+        # time.monotonic(), since the event loop's clock may show the same millisecond for several idle connections.
         self._waiting_since = time.monotonic()
         self._start_timer(self.limits.idle_seconds, self.transport.close)
 
@@ -282,7 +292,8 @@ class ServerConnection(HttpToolsProtocol):
     def _refuse(self, refusal: EarlyRefusal) -> None:
         """Refuse the request that is arriving, and end the connection.
 
-        The answers to earlier requests are sent first. The application has not received all of the refused request.
+        The answers to earlier requests are sent first. The refused request is incomplete: the application has received
+        only a part of it, or nothing.
         """
         if self._refusal is not None or self.transport.is_closing():
             return
@@ -304,9 +315,10 @@ class ServerConnection(HttpToolsProtocol):
         self._answer_refusal()
 
     def _answer_refusal(self) -> None:
-        """Send the refusal if no other answer is due, and close the connection when the client has had time to read it.
+        """Send the refusal if all earlier requests are answered. Close the connection CLOSING_SECONDS later.
 
-        If a connection is closed while bytes still arrive, it is reset, and the client may lose the answer.
+        The delay gives the client time to read the refusal. If a connection is closed while bytes still arrive, the
+        connection is reset, and the client may lose the answer.
         """
         if self._refusal is None or self._refused or self._answers_due or self.transport.is_closing():
             return
@@ -319,13 +331,13 @@ class ServerConnection(HttpToolsProtocol):
 
 @dataclass(frozen=True, slots=True)
 class EarlyRefusal:
-    """The answer to a request that is refused by its connection and never reaches the application."""
+    """The answer to a request that the connection refuses. The application does not answer such a request."""
 
     status: int
     message: str
 
     def answer(self, path: str) -> bytes:
-        """Return the head and the body of the answer to a request for `path`."""
+        """Return the bytes of the answer to a request for `path`: the head and the body."""
         cid = secrets.token_hex(6)
         body = encoded(error_content(path, cid, time.time(), ServiceError(self.message, code=self.status)))
         lines = [
@@ -339,13 +351,13 @@ class EarlyRefusal:
 
 
 def _not_http(error: httptools.HttpParserError) -> EarlyRefusal:
-    """Make the refusal of a request that the parser cannot read, with the parser's reason."""
+    """Return the refusal of a request that the parser cannot read. The refusal has the parser's reason."""
     reason = "" if isinstance(error, httptools.HttpParserCallbackError) else f": {error}"
     return EarlyRefusal(400, f"the request is not HTTP/1.1{reason}")
 
 
 def _fault(headers: Sequence[tuple[bytes, bytes]], version: str) -> str | None:
-    """Return the fault in a request's headers, or None.
+    """Return the message about a dangerous fault in a request's headers. Return None if there is no such fault.
 
     With such a fault, a proxy and the service could disagree about the end of the request or about its host.
     """
@@ -369,14 +381,14 @@ def _fault(headers: Sequence[tuple[bytes, bytes]], version: str) -> str | None:
 
 
 class Unchunked:
-    """The application for clients that cannot read chunks. They take a closed connection for the end of the answer.
+    """An ASGI application that sends its answers without chunks, for clients that cannot read chunks.
 
-    If an answer fails after its head was sent, the connection is reset, since a normal close would look like the end of
-    the answer.
+    For such a client, a closed connection is the end of the answer. If an answer fails after its head was sent, the
+    connection is reset, because a normal close would look like the end of the answer.
     """
 
     cycle: RequestResponseCycle
-    """uvicorn's object for the answer to the current request."""
+    """uvicorn's object for the current request and its answer."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -402,14 +414,17 @@ class Unchunked:
 
 
 def _reset(transport: asyncio.Transport) -> None:
-    """Close a connection with a reset, so that its client notices. Unix sockets have no reset, and are only closed."""
+    """Close a connection with a reset, so that the client notices the failure.
+
+    A Unix socket cannot be reset, so it is closed normally.
+    """
     at_once = struct.pack("ii", 1, 0)
     transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
     transport.abort()
 
 
 async def left(request: Request) -> None:
-    """Wait until the client of a request leaves, or has received its answer."""
+    """Wait until the client of a request disconnects or the answer is complete."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 

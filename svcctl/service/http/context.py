@@ -1,4 +1,4 @@
-"""The objects that all routes use: the parts of a running service, its limits, and its counts since the start."""
+"""The objects that all routes use: the parts of a running service, its limits, and its counters."""
 
 from __future__ import annotations
 
@@ -37,9 +37,11 @@ METHODS = frozenset(("GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD"))
 
 @dataclass
 class Counts:
-    """The counts since the start: answers by method and HTTP status, bytes of their bodies, and late events.
+    """Counters since the start of the service.
 
-    An event is late if it came too late for its group. Only the event loop uses this class.
+    `answers` is the number of answers by method and HTTP status. `bytes` is the size of all bodies of answers. `late`
+    is the number of events that came too late for the groups of a query. Only the event loop uses this class, so no
+    lock is needed.
     """
 
     answers: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -47,55 +49,60 @@ class Counts:
     late: int = 0
 
     def answer(self, method: str, status: int) -> None:
-        """Count an answer when it begins. All unknown methods are counted together, because clients may invent them."""
+        """Count an answer when it begins.
+
+        All unknown methods are counted together, because clients can send any number of different methods.
+        """
         self.answers[method if method in METHODS else "other", status] += 1
 
 
 @dataclass
 class Service:
-    """One running service: its engines, its store, its clock and its limits."""
+    """The parts and the limits of a running service."""
 
     engines: Engines
     store: Store
     executor: Executor
     clock: Callable[[], float] = time.time
     query_seconds: float = QUERY_TIME.default_value
-    """The maximum number of seconds that the engine may work on a query, or on one step of a continuous query. The time
-    that the client takes to read does not count."""
+    """The maximum number of seconds that the engine may work on a query, or on one step of a continuous query.
+
+    The time that the client needs for reading does not count.
+    """
     padding_seconds: float = PADDING_TIME.default_value
-    """The number of seconds without a byte after which keep-alive padding is sent to the client."""
+    """The number of seconds without data after which padding is sent, so that the client does not give up."""
     lag_seconds: float = LAG_TIME.default_value
     """The number of seconds that a continuous query waits for late events after the end of a period."""
     load_limits: LoadLimits = field(default_factory=LoadLimits)
     places: int = QUERY_PLACES.default_value
     share: int = OPEN_QUERIES.default_value
     slice_seconds: float = LONG_PIECE_SECONDS
-    """`places`, `share` and `slice_seconds` are options of `QueryTurns`, and described there."""
+    """The class `QueryTurns` describes its options `places`, `share` and `slice_seconds`."""
     line_end: str = LINE_END.default_value
     """The line ending of line formats: lf or crlf."""
     allowed: AllowedHosts = EVERYTHING
     """The hosts that jobs may deliver to."""
     address: str | None = None
-    """Host and port, if the service also listens on TCP."""
+    """The host and port of the service's TCP socket. It is None if the service listens only on its Unix socket."""
     foreground: bool = False
     """Whether the service runs in the foreground and logs to stderr instead of its log file."""
     live: frozenset[str] = frozenset()
-    """The tables whose events the service itself writes. Nobody may load into them or drop them."""
+    """The names of the tables that the service itself fills. Nobody may load events into these tables or drop them."""
     uses: Mapping[str, str] = field(default_factory=dict)
     """The places outside its own directory that the service uses, by name: `folder`, `state` and `engine`."""
     record: EventsRecord | None = None
-    """The record of the number of events in the service's own file; None if the events are in memory."""
+    """The record of the number of events in the service's own file. It is None if the events are in memory."""
     disk: Disk | None = None
-    """The disk of the service's own files."""
+    """The disk with the service's own files."""
     stop: Callable[[], None] | None = None
-    """Ends the process when its owner requests it; None in a service that no request can stop."""
+    """A function that ends the process. It is None if no request may stop the service."""
     started: float = field(default_factory=time.time)
     loads: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
-    """The results of the last loads, by the name that the client chose for its attempt."""
+    """The results of the most recent loads. The key is the name that the client chose for its attempt to load."""
     temporary_tables: TemporaryTables = field(default_factory=TemporaryTables)
     counts: Counts = field(default_factory=Counts)
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
-    """The semaphore that is held while a large body is read, so that only a few are in memory at the same time."""
+    """The semaphore that is held while a large body is read, so that only LARGE_BODIES bodies are read at a time."""
     turns: QueryTurns = field(init=False)
     key_uses: KeyUses = field(init=False)
 
@@ -105,13 +112,13 @@ class Service:
 
     @property
     def loss(self) -> Loss | None:
-        """The loss of events that nobody has confirmed yet; None if there is none."""
+        """The loss of events that nobody has confirmed yet. It is None if no events were lost."""
         return None if self.record is None else self.record.loss
 
     def record_events(self) -> None:
-        """Record the number of events, so that a later start notices lost events.
+        """Record the number of events, so that the next start of the service can notice lost events.
 
-        While the state cannot be written, nothing is recorded. A later call then records the number.
+        If the database cannot be written, nothing is recorded. A later call then records the number.
         """
         if self.record is not None:
             with suppress(StateUnavailable):
@@ -121,11 +128,14 @@ class Service:
         return datetime.fromtimestamp(self.clock(), UTC)
 
     async def look(self, read: Callable[..., T], *arguments: Any) -> T:
-        """Read the state. A state on a server is read in a thread, so that other requests are served meanwhile."""
+        """Call `read`, which reads the database, and return its result.
+
+        If the database is on a server, `read` runs in a thread, so that other requests are answered meanwhile.
+        """
         if not self.store.shared:
             return read(*arguments)
         return await anyio.to_thread.run_sync(partial(read, *arguments))
 
     def run(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
-        """Run work in a thread at once; only queries wait for their turn."""
+        """Run the function `work` in a thread. The work begins at once, unlike a query, which waits for its turn."""
         return asyncio.get_running_loop().run_in_executor(self.executor, work, *arguments)

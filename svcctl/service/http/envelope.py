@@ -1,4 +1,4 @@
-"""The interface's envelope, which is the JSON around results and errors, and the HTTP responses with an envelope."""
+"""The envelope, which is the JSON object around a result or an error, and the HTTP responses with an envelope."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from svcctl.service.language import QueryError
 from svcctl.service.state.database import STATE_FULL, StateUnavailable
 
 CID = "x-svc-cid"
-"""The header with the ID of the request, since some formats have no place for it in the body."""
+"""The name of the header with the ID of the request. A header is used because some formats cannot have the ID."""
 ERRORS = "x-svc-errors"
-"""The header that says, in every answer, how a client recognises errors."""
+"""The name of a header in every answer. Its value says how a client recognises errors, see `common_headers`."""
 
 RETRY_SECONDS = 1
-"""The value of the header `retry-after`, in seconds, in an answer with HTTP status 429 or 503."""
+"""The value of the header `retry-after`, in seconds, in answers with the HTTP status 429 or 503."""
 MAX_MESSAGE = 2000
-"""The maximum number of characters in a message. A longer message is cut, because it may quote the request."""
+"""The maximum number of characters in a message. A longer message is cut.
+
+Messages can be long because they may quote the request.
+"""
 
 _DOMAIN_PATHS = ("/domain/", "/service/domain/")
 
@@ -38,19 +41,19 @@ _HTTP_STATUS: tuple[tuple[type[SvcctlError], int], ...] = (
 
 
 def common_headers(cid: str) -> Mapping[str, str]:
-    """Return the headers of every answer: the ID of the request, and `exact` as the way to recognise errors.
+    """Return the headers that every answer has: CID with the ID of the request, and ERRORS with the value `exact`.
 
-    `exact` means that the format of an answer has its own form for an error, and that no row can have this form. An
-    answer with an HTTP status below 400 reports an error only in this form.
+    `exact` means that each format has a form for errors that no row can have. An answer with an HTTP status below 400
+    reports an error only in this form.
     """
     return {CID: cid, ERRORS: "exact"}
 
 
 def refusal(error: Exception, cid: str) -> SvcctlError:
-    """Return the error that a client gets for an exception: a SvcctlError unchanged, and a general error for a defect.
+    """Return the error that a client gets for an exception.
 
-    The details of a defect are only in the log, with its traceback. Failures of the service itself and a full disk are
-    logged too.
+    A SvcctlError is returned unchanged. Any other exception is a defect of the service. Then the client gets a general
+    error, and the log gets the exception with its traceback. Errors with the code 500 or 507 are logged too.
     """
     if isinstance(error, StateUnavailable) and error.failure is STATE_FULL:
         _log.warning("request %s failed: %s", cid, error.detail)
@@ -63,17 +66,21 @@ def refusal(error: Exception, cid: str) -> SvcctlError:
 
 
 def envelope(cid: str, seconds: float, content: Any) -> dict[str, Any]:
-    """Make the envelope of a result. `seconds` is the time in epoch seconds. `content` is the result, or None."""
+    """Make the envelope of a result. `seconds` is the present time in epoch seconds.
+
+    `content` is the result. If `content` is None, the envelope has no result.
+    """
     made = {"success": True, "msg": "", "status": 0, "cid": cid, "timestamp": seconds_to_ms(seconds)}
     return made if content is None else made | {"object": content}
 
 
 def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, Any]:
-    """Make the envelope of an error: `status` is 1, `msg` is the message, and `error` has the code and the message.
+    """Make the envelope of an error.
 
-    Clients look for errors in different members, so `object` is a list that repeats the message. The second element of
-    the list is the message without the place in the query and without a hint. If the dates of a query are refused, the
-    first element begins with the code. `reason` and `data` are those of the error.
+    `status` is 1, `msg` is the message, and `error` has the code and the message. Clients look for errors in different
+    members, so `object` is a list of two texts that repeat the message. The first text begins with the code if the
+    dates of a query are refused. The second text is the message without a hint and without the position in the query.
+    `reason` and `data` come from the error.
     """
     code = codes.code_of(error)
     place = {}
@@ -95,9 +102,10 @@ def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, An
 
 
 def error_content(path: str, cid: str, seconds: float, error: SvcctlError) -> dict[str, Any]:
-    """Make the body of an error: the envelope, or a smaller object for operations on domains and roles.
+    """Make the JSON body of an answer with an error. `path` is the path of the request.
 
-    The smaller object has `error`, which the interface defines, and the additional members `reason` and `data`.
+    For operations on domains and roles, the body is an object with the members `error`, `reason` and `data`. The
+    interface defines only `error`. For all other operations, the body is the envelope of the error.
     """
     content = error_envelope(cid, seconds, error)
     if not f"{path}/".startswith(_DOMAIN_PATHS):
@@ -120,8 +128,8 @@ def cut(message: str) -> str:
 def http_status(error: SvcctlError) -> int:
     """Return the HTTP status of an error.
 
-    It is the status of the error's reason or class, or the code of a ServiceError. Without any of these, and for a code
-    that is not an HTTP status of errors, it is 400.
+    Some reasons and classes of errors have a fixed status. Otherwise the status is the code of a ServiceError, if this
+    code is from 400 to 599. In all other cases, the status is 400.
     """
     if isinstance(error, StateUnavailable):
         return error.failure.status
@@ -137,12 +145,15 @@ def http_status(error: SvcctlError) -> int:
 
 
 def succeeded(request: Request, content: Any) -> Response:
-    """Make the answer to a request that succeeded: the envelope with its result."""
+    """Make the answer to a successful request. Its body is the envelope with `content` as the result."""
     return json_response(envelope(request.state.cid, request.app.state.service.clock(), content))
 
 
 def failed(path: str, cid: str, seconds: float, error: Exception) -> Response:
-    """Answer a request that failed with any exception. After a defect the connection is closed."""
+    """Make the answer to a request that failed with `error`.
+
+    If the error is a defect of the service, the connection is closed after the answer.
+    """
     client_error = refusal(error, cid)
     response = json_response(error_content(path, cid, seconds, client_error), http_status(client_error))
     if response.status_code in (429, 503):
@@ -157,5 +168,5 @@ def json_response(content: Any, status: int = 200) -> Response:
 
 
 def encoded(content: Any) -> bytes:
-    """Return the JSON text of a value in UTF-8. Half of a surrogate pair is not a character, and becomes U+FFFD."""
+    """Return the JSON text of a value, encoded in UTF-8. Half of a surrogate pair is replaced by U+FFFD."""
     return Losses().text(json.dumps(content, ensure_ascii=False)).encode()

@@ -13,19 +13,22 @@ from svcctl.service.http.context import Service
 from svcctl.service.http.envelope import CID, ERRORS, common_headers, failed
 
 LOST_TABLES = "x-svc-lost-tables"
-"""The name of a response header. Its value is the number of tables that have lost events."""
+"""The name of a response header. The value of the header is the number of tables that have lost events."""
 
 
 class Answered:
-    """Gives each request its ID, `request.state.cid`, gives every answer the common headers, and counts the answers.
+    """Middleware that gives each request an ID, adds the common headers to each answer, and counts the answers.
 
-    This is the outermost middleware, so it also answers requests that failed in another middleware. If a request fails
-    after the head of its answer was sent, the error is raised again, and the server closes the connection. The
-    connection is also closed after an answer to a client that still waits for permission to send its body (`Expect`),
-    because the client's next bytes may be that body or another request.
+    The ID is in `request.state.cid`. This is the outermost middleware, so it also answers requests that failed in
+    another middleware. If a request fails after the head of its answer was sent, the error is raised again, and the
+    server closes the connection.
 
-    Until lost events are confirmed, answers on the Unix socket, which only the owner can use, have the header
-    LOST_TABLES.
+    With the header `Expect`, a client waits for permission to send the body. If the request is answered before the
+    permission, the connection is closed after the answer. The reason is that the next bytes from the client could be
+    the body or another request.
+
+    After a loss of events, answers on the Unix socket have the header LOST_TABLES until the loss is confirmed. Only the
+    owner of the service can use the Unix socket.
     """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
@@ -70,7 +73,10 @@ class Answered:
 
 
 def without_trailing_slashes(app: ASGIApp) -> ASGIApp:
-    """Remove slashes at the end of a request's path. An encoded slash (%2F) belongs to a name and stays."""
+    """Return an application that ignores slashes at the end of a path.
+
+    An encoded slash (%2F) is kept, because it belongs to a name.
+    """
 
     async def shortened(scope: Scope, receive: Receive, send: Send) -> None:
         raw = scope.get("raw_path") or scope["path"].encode()
@@ -82,9 +88,10 @@ def without_trailing_slashes(app: ASGIApp) -> ASGIApp:
 
 
 def for_pages(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
-    """Let web pages of some origins read the answers of an application (CORS). Without origins nothing changes.
+    """Return an application that web pages from `origins` can use (CORS). Without origins, return `app` unchanged.
 
-    Before most requests of a page, the browser sends a preflight request without a signature, which is answered here.
+    Before most requests of a page, the browser sends a preflight request without a signature. This middleware answers
+    the preflight requests.
     """
     if not origins:
         return app

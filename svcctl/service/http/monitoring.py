@@ -1,7 +1,8 @@
 """The monitoring routes: a ping, the health of the service, and its metrics in Prometheus' text format.
 
-Ping and health need no signature, because a load balancer cannot sign, and they reveal no secrets. Metrics name jobs,
-so only administrators of the service may read them; Prometheus sends a token.
+Ping and health need no signature, because a load balancer cannot sign requests. Their answers contain no secrets. The
+metrics contain names of jobs, so only administrators of the service may read the metrics. Prometheus authenticates with
+a token.
 """
 
 from __future__ import annotations
@@ -31,16 +32,15 @@ Sample = tuple[Mapping[str, str], float]
 
 
 async def _ping(request: Request) -> Response:
-    """Answer a ping, even if the state or the tables are unavailable."""
+    """Answer a ping. The answer needs neither the database nor the tables."""
     return succeeded(request, None)
 
 
 def _health(request: Request) -> Response:
-    """Answer that the service is healthy, or answer 503 if it is not.
+    """Answer whether the service is healthy. The HTTP status is 503 if the service is not healthy.
 
-    A healthy service can read its state and its tables, and can write to its disk.
-
-    Lost events do not cause a 503. The answer reports them until somebody confirms the loss.
+    A healthy service can read its database and its tables, and can write to its disk. Lost events do not cause a 503.
+    The answer reports lost events until somebody confirms the loss.
     """
     service: Service = request.app.state.service
     service.store.check()
@@ -61,7 +61,8 @@ def _metrics(request: Request) -> Response:
 def exposed(service: Service, running: Jobs) -> Iterator[str]:
     """Yield the metrics of a service as text.
 
-    Requests and queries are counted in this process. Jobs are counted in the stored state.
+    The numbers of requests and queries are those of this process. The numbers of jobs come from the database, so they
+    include the jobs that other processes run.
     """
     counts, load = service.counts, service.turns.load()
     answers = [({"method": method, "code": str(code)}, n) for (method, code), n in sorted(counts.answers.items())]
@@ -120,7 +121,7 @@ def _labels(job: models.Job) -> dict[str, str]:
 
 
 def _escaped(text: str) -> str:
-    """Escape a text as the value of a label in Prometheus' text format."""
+    """Escape a text for use as the value of a label in Prometheus' text format."""
     return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 

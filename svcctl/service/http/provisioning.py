@@ -1,9 +1,15 @@
-"""The routes of domains and roles: they check the account of a request and read its body.
+"""The routes of domains and roles.
 
-Every answer is a domain object, a role object, or a list of such objects, even where the interface shows no answer:
-enable, disable and delete return the domain, and operations on roles return the role. Additions to the interface:
-reading, listing and deleting roles, listing the policies and applications that roles can grant, checking whether a
-domain can be created, and `users` in the object of a single domain. The module `envelope` makes the answers to errors.
+The interface does not define the answers to all operations. In this service, enable, disable and delete return the
+domain, and operations on roles return the role. Lists return a list of such objects.
+
+The following parts are additions to the interface:
+- to read, list and delete roles
+- to list the policies and applications that roles can grant
+- to check whether a domain can be created
+- the member `users` in the object of a single domain
+
+The module `envelope` makes the answers to errors.
 """
 
 from __future__ import annotations
@@ -48,7 +54,8 @@ def _create_domain(store: Store, account: Account, path: Path, body: bytes) -> A
 def _check_domain(store: Store, account: Account, path: Path, body: bytes) -> Any:
     """Check whether a domain with the fields in the body can be created.
 
-    If not, the answer has the `key` of the refused field, the message and the hint.
+    If the domain can be created, `key` in the answer is null. Otherwise `key` is the name of the refused field, and the
+    answer also has the message and the hint.
     """
     reseller = _reseller(account)
     try:
@@ -101,20 +108,24 @@ def _delete_role(store: Store, account: Account, path: Path, body: bytes) -> Any
 
 
 def _route(method: str, path: str, operation: Operation, *, settling: bool = False) -> Route:
-    """Make a route for an operation. `settling` says that the operation may change who has access to the service."""
+    """Make a route for an operation.
+
+    `settling` is true if the operation may change the access rights of a domain. Then running jobs and answers are
+    adapted to the new rights after the operation.
+    """
 
     def endpoint(request: Request) -> Response:
         state, service = request.state, request.app.state.service
         content = operation(service.store, state.account, request.path_params, state.body)
         if settling:
-            with suppress(StateUnavailable):  # the change is saved; the service settles again by itself
+            with suppress(StateUnavailable):  # the change is saved, and the service settles again by itself
                 request.app.state.settle()
         return json_response(content)
 
     return signed(method, path, endpoint)
 
 
-# A role's name may contain a slash, so it takes the rest of the path. A domain's name cannot contain a slash.
+# The name of a role may contain a slash, so the name is the whole rest of the path. The name of a domain has no slash.
 ROUTES = (
     _route("GET", "/domain", _list_domains),
     _route("POST", "/domain", _create_domain),
@@ -145,7 +156,7 @@ def _reseller(account: Account) -> str:
 def _domain_fields(body: bytes) -> dict[str, Any]:
     """Return the fields of a new domain from the body of a request. The body may be a copy of another domain's object.
 
-    An unknown field is refused, as in a role. Otherwise a domain with a misspelt `volume` would get another volume.
+    Unknown fields are refused. If they were ignored, a domain with a misspelt `volume` would get a wrong volume.
     """
     fields = _fields(body)
     for name in fields:

@@ -1,4 +1,4 @@
-"""The body of a query request, POST /query: read and check each field before the query is planned."""
+"""The body of a query request: each field is read and checked before the query is planned."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ _MEMBERS = (
 
 
 def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: Callable[[str], str]) -> AskedQuery:
-    """Read the query in a request's body. `saved` returns the text of a saved query by its queryId, or raises NotFound.
+    """Read a query from the body of a request.
 
-    Raises ServiceError, with a message that names the wrong field.
+    `now` is the present time. `modes` has the known response formats as keys. `saved` returns the text of a saved query
+    by its queryId. Raises ServiceError for an invalid field, with the name of the field in the message. Raises the
+    error of `saved` for an unknown queryId.
     """
     fields = json_object(body)
     note_unknown("a query", fields, _MEMBERS)
@@ -106,9 +108,10 @@ def _zone(zone: Any) -> timezone:
 
 
 def _keep_alive(value: Any) -> KeepAlive | None:
-    """Return the padding that a query request chooses, by a name, or by an object with the name as its `type`.
+    """Return the padding that a query request chooses. Return None if the request chooses no padding.
 
-    For csv and tsv, clients send the type `token` without a token, and expect line breaks as padding.
+    The request has the type of the padding as a text, or an object with the member `type`. For csv and tsv, clients
+    send the type `token` without a token, and expect line breaks as padding.
     """
     if value is None:
         return None
@@ -129,9 +132,9 @@ def _keep_alive(value: Any) -> KeepAlive | None:
 
 
 def _destination(value: Any) -> Destination | None:
-    """Return the destination in a query request, with the type as the client wrote it.
+    """Return the destination in a query request. Return None if the request has no destination.
 
-    In the request, `params` is an object or a list of objects.
+    The type stays as the client has spelt it. In the request, `params` is an object or a list of objects.
     """
     if value is None:
         return None
@@ -155,10 +158,10 @@ def _continues(fields: Mapping[str, Any]) -> str | None:
 
 
 def _temporary_table(fields: Mapping[str, Any]) -> str | None:
-    """Return the ID of the temporary table that a query reads, or None.
+    """Return the ID of the temporary table that a query reads. Return None if the query reads a stored table.
 
-    Raises ServiceError for a query with a destination, and for a query without an end, because the table gets no more
-    events and is soon removed.
+    Raises ServiceError if a query of a temporary table has a destination or has no end. Such a query would be useless,
+    because the table gets no more events and is soon removed.
     """
     table_id = optional_text(fields, "temporaryTable")
     if table_id is not None and fields.get("destination") is not None:
@@ -169,7 +172,10 @@ def _temporary_table(fields: Mapping[str, Any]) -> str | None:
 
 
 def _skip(fields: Mapping[str, Any]) -> int:
-    """Return the number of rows to skip. The interface has two names for this number, `skip` and `offset`."""
+    """Return the number of rows to skip. The interface has two names for this number: `skip` and `offset`.
+
+    Raises ServiceError if both are given and differ.
+    """
     skip, offset = _count(fields, "skip"), _count(fields, "offset")
     if None not in (skip, offset) and skip != offset:
         raise ServiceError(f"skip {skip} and offset {offset} differ, but both name the number of rows to skip")

@@ -1,4 +1,7 @@
-"""Stream the answer to a query: engines work in threads by turns, and padding is sent while there are no rows."""
+"""The streamed answer to a query.
+
+The engines work in threads, and the open queries take turns. While a query has no rows to send, padding is sent.
+"""
 
 from __future__ import annotations
 
@@ -30,20 +33,24 @@ from svcctl.service.rendering import ENCODERS, LINE_ENDS, DateStyle, Encoder, Re
 POLL_SECONDS = 0.2
 """The number of seconds between two checks of a continuous query for new events."""
 LATE_HEADER = "x-svc-late"
-"""A request with this header asks for the number of late events. The format json/simple/compact has a line for it."""
+"""The name of a request header. A request with this header asks for the number of events that came too late.
+
+Only the format json/simple/compact has a line with this number.
+"""
 LEAST_WAIT = 0.01
 """The minimum number of seconds between two checks of a query's time limit.
 
-Time for which the query waits for its turn does not count towards the limit.
+Without this minimum, the checks would follow each other without a pause while a query waits for its turn. The reason is
+that the time of this wait does not count towards the limit.
 """
 
 
 class StreamedAnswer:
-    """The answer to one query as a stream; the engine reads one batch ahead of the connection.
+    """The answer to a query as a stream. While a batch of rows is sent, the engine already reads the next batch.
 
-    Nothing is sent before the first batch is ready or the padding time has passed. So an early failure is answered by
-    an error envelope. After a later failure, the stream ends with an error in the form of the answer's format. With
-    `notes`, the answer reports how many events came too late for their group.
+    Nothing is sent before the first batch is ready or the padding time has passed. If the query fails before that, the
+    answer is an error envelope. If the query fails later, the stream ends with an error in the answer's format. With
+    `notes`, the answer reports the number of events that came too late for their group.
     """
 
     def __init__(
@@ -68,7 +75,10 @@ class StreamedAnswer:
         self._encoder: Encoder
 
     async def begin(self, step: Step | None) -> None:
-        """Start the first step, if it is due, and wait for its first batch, but no longer than the padding time."""
+        """Start the first query step, and wait for its first batch, but no longer than the padding time.
+
+        If `step` is None, no step can run yet, and nothing is started.
+        """
         encoder = ENCODERS[self._asked.mode]
         if not encoder.streams and self._asked.range.end is None:
             raise ServiceError(f"mode.type {self._asked.mode} cannot be streamed, so the query needs an end (to)")
@@ -93,7 +103,10 @@ class StreamedAnswer:
             raise
 
     async def chunks(self) -> AsyncIterator[bytes | memoryview]:
-        """Yield the body of the answer: its head, the rows of all steps with padding between them, and its tail."""
+        """Yield the body of the answer: the head, the rows of all query steps, and the tail.
+
+        While there are no rows to send, padding is yielded.
+        """
         try:
             if head := self._encoder.head():
                 yield head
@@ -103,7 +116,7 @@ class StreamedAnswer:
                 async for padding in self._idle():
                     yield padding
             tail = self._encoder.tail()
-            # Packing a workbook takes long, so it waits for a turn; the end of a stream has only a few bytes.
+            # Packing a workbook takes long, so it needs a turn. The tail of a streamed format has only a few bytes.
             while chunk := next(tail, b"") if self._encoder.streams else await self._query.run(next, tail, b""):
                 yield chunk
         except Exception as error:
@@ -117,7 +130,7 @@ class StreamedAnswer:
         return self._encoder.streams
 
     def headers(self) -> Mapping[str, str]:
-        """Return the headers that depend on the rows; empty for a format that is streamed."""
+        """Return the headers that depend on the rows. A format that is streamed has no such headers."""
         return self._encoder.headers()
 
     @property
@@ -125,7 +138,7 @@ class StreamedAnswer:
         return self._steps.over(self._step, self._rows)
 
     async def _step_chunks(self) -> AsyncIterator[bytes | memoryview]:
-        """Yield the chunks of the running step, and padding while the next chunk takes long."""
+        """Yield the chunks of the running query step. Yield padding while the next chunk is not ready."""
         while self._next is not None:
             while not self._next.done():
                 await self._wait()
@@ -139,7 +152,7 @@ class StreamedAnswer:
         self._end_stream()
 
     async def _idle(self) -> AsyncIterator[bytes]:
-        """Wait for the next step, and start it. Meanwhile, yield padding and notes about late events."""
+        """Wait for the next query step, and start this step. Meanwhile, yield padding and notes about late events."""
         quiet_since = time.monotonic()
         while not self._over:
             step, late = await self._query.run(self._look)
@@ -155,12 +168,15 @@ class StreamedAnswer:
                 yield self._encoder.padding
 
     def _look(self) -> tuple[Step | None, LateEvents | None]:
-        """Return the next step of the query, or None if it is not due yet, and the late events so far."""
+        """Return the next step of the query, and the number of late events so far.
+
+        The next step is None if it cannot run yet.
+        """
         step = self._steps.next(self._step, self._rows)
         return step, self._steps.late_after(self._step, step, self._rows, self._late)
 
     def _note_late(self, late: LateEvents | None) -> bytes:
-        """Note the late events so far, and return the bytes that report them to the client.
+        """Count new late events, and return the bytes that report their number to the client.
 
         Return empty bytes if there are no new late events, or if the client did not ask for the number.
         """
@@ -178,7 +194,7 @@ class StreamedAnswer:
         return await self._query.run(self._encode_next)
 
     def _read_first(self, step: Step) -> None:
-        """Start the engine and wait for the first batch. Nothing is encoded yet, so this can be repeated."""
+        """Start the engine, and wait for the first batch. Nothing is encoded yet, so this call can be repeated."""
         self._end_stream()
         # The engine plans the query here, which takes seconds for the largest queries.
         plan = self._steps.plan(step)
@@ -186,7 +202,7 @@ class StreamedAnswer:
         rows = rendering.stream(self._steps.reader, plan, expressions, since=step.since, until=step.until)
         self._stream = self._stream_closing.enter_context(rows)
         batches = iter(self._stream)
-        # The engine returns all groups at once, so reading to their end takes no time and saves a turn.
+        # The engine returns all groups at once, so a look for a second batch takes no time, and may save a turn.
         ahead = 1 if plan.by_event else 2
         read = list(islice(batches, ahead))
         self._batches, self._more = chain(read, batches), len(read) == ahead
@@ -201,7 +217,8 @@ class StreamedAnswer:
     async def _wait(self) -> None:
         """Wait for the next batch of rows, but no longer than the padding time.
 
-        The query is stopped if the engine works on it for longer than the limit, or if somebody else ends the query.
+        The query is stopped if the engine works on it for longer than the limit. The query is also stopped when its
+        future `ended` is done, for example because its API key has expired.
         """
         assert self._next is not None
         until = time.monotonic() + self._service.padding_seconds
@@ -219,7 +236,7 @@ class StreamedAnswer:
                 raise self._query.ended.result()
 
     async def _stop(self, reason: SvcctlError | None = None) -> None:
-        """Interrupt the engine, and wait until its thread is free."""
+        """Interrupt the engine, and wait until the engine no longer works on this query."""
         while self._next is not None and not self._next.done():
             if self._query.waiting:
                 self._next.cancel()
@@ -236,7 +253,7 @@ class StreamedAnswer:
             self._stream = None
 
     async def close(self) -> None:
-        """Stop the work for this answer, and release its resources."""
+        """Stop the work on this answer, and release its resources."""
         with anyio.CancelScope(shield=True):
             await self._stop()
         if self._next is not None and not self._next.cancelled():
@@ -247,16 +264,16 @@ class StreamedAnswer:
 
 
 class AnswerResponse(StreamingResponse):
-    """Sends a streamed answer, and always closes it, even when the client leaves before the first byte.
+    """The HTTP response that sends a streamed answer. The answer is always closed, even after a disconnect.
 
-    In a format that cannot be streamed, nothing is sent before all rows are ready, not even the head. So any earlier
-    failure is answered by an error envelope.
+    If the format cannot be streamed, neither head nor body is sent before all rows are ready. If the query fails before
+    that, the answer is an error envelope.
     """
 
     def __init__(self, answer: StreamedAnswer, encoder: type[Encoder], connection: str) -> None:
-        """`connection` is the request's header Connection.
+        """Make the response. `connection` is the value of the request's header Connection.
 
-        If it contains keep-alive, the connection stays open after the answer, whatever the format.
+        If the header contains keep-alive, the connection stays open after the answer in every format.
         """
         self._chunks = answer.chunks()
         keeps = "keep-alive" in (option.strip().lower() for option in connection.split(","))

@@ -1,6 +1,6 @@
-"""The routes of tables: list, load, trim, move and drop them. The interface has none of these routes.
+"""The routes that list, load, trim, move and drop tables. These routes are additions to the interface.
 
-Every account may see the tables. Only an administrator of the service may change them, and sees the jobs and saved
+Every account may see the tables. Only an administrator of the service may change tables, and may see the jobs and saved
 queries that read a table.
 """
 
@@ -36,12 +36,12 @@ from svcctl.service.loading.load import load
 from svcctl.service.queries import saved_queries
 from svcctl.service.state.store import Store
 
-# Hints about the tables that the service itself writes. The hints name the settings that limit these tables.
+# A hint about the demo tables, which the service itself fills. It names the setting that switches the demo off.
 _DEMO_SETTING = "SVCCTL_DEMO=0 makes no demo events"
 RECENT = 100
-"""The number of most recent loads whose outcomes are remembered."""
+"""The service remembers the results of this number of most recent loads."""
 ENDS_SECONDS = 0.8
-"""The maximum number of seconds that a request for the outcome of a load waits until the load ends."""
+"""The maximum number of seconds that a request for the result of a load waits for the end of the load."""
 LAST_MS = 253_402_300_799_999
 """The last moment of the year 9999, in epoch milliseconds."""
 LOAD_MEMBERS = ("files", "table", *LOAD_OPTIONS, "loadId", "attempt")
@@ -65,7 +65,10 @@ def _get(request: Request) -> Response:
 
 
 def _drop(request: Request) -> Response:
-    """Drop a table and return its last description. Jobs that read the table stop with an error at their next read."""
+    """Drop a table. The answer is the last description of the table.
+
+    Jobs that read the table stop with an error at their next read.
+    """
     service = operated(request, "drop tables")
     table = service.engines.table(request.path_params["name"])
     _check_changeable(service, table.name, _SIZE_SETTINGS.get(table.name, _DEMO_SETTING))
@@ -77,8 +80,8 @@ def _drop(request: Request) -> Response:
 async def _trim(request: Request) -> Response:
     """Remove the events of a table before a date. Raises Conflict if a job has not read all of these events yet.
 
-    A job remembers its place as the number of rows that it has read. This place would be wrong if unread events were
-    removed.
+    A job remembers how many rows it has delivered, and continues after this number of rows. If unread events were
+    removed, the job would continue at a wrong row.
     """
     service = operated(request, "remove events")
     fields = json_object(request.state.body)
@@ -106,7 +109,7 @@ async def _trim(request: Request) -> Response:
 
 
 async def _load(request: Request) -> Response:
-    """Load files into a table. The service itself reads them, from its own machine."""
+    """Load files into a table. The service itself reads the files, so they must be on the service's machine."""
     service = operated(request, "load events")
     fields = json_object(request.state.body)
     note_unknown("a load", fields, LOAD_MEMBERS)
@@ -137,7 +140,7 @@ async def _load(request: Request) -> Response:
 
 
 async def _load_ended(request: Request) -> Response:
-    """Return the outcome of a load whose client has left. The load notices this, and ends soon."""
+    """Answer with the result of a load from which the client has disconnected. Such a load ends soon."""
     service = operated(request, "load events")
     result = service.loads.get(request.path_params["attempt"])
     if result is None:
@@ -166,7 +169,11 @@ async def _copy(request: Request) -> Response:
 
 
 def sources(fields: Mapping[str, Any]) -> list[Source]:
-    """Return the files of a load from a request. Each file has a path, and a name for messages (default: the path)."""
+    """Return the files that a request asks to load.
+
+    Each file has a path, and a name for messages. The default of the name is the path. Raises ServiceError for invalid
+    members.
+    """
     files = fields.get("files")
     if not isinstance(files, list) or not files:
         raise ServiceError("files is missing" if files is None else _NO_FILES)
@@ -180,9 +187,9 @@ def sources(fields: Mapping[str, Any]) -> list[Source]:
 
 
 def operated(request: Request, what: str) -> Service:
-    """Return the service of a request, if the account administers the service.
+    """Return the service of a request, if the request's account may administer the service.
 
-    Otherwise raises CredentialsError. Its message mentions the operation, `what`.
+    Otherwise raise CredentialsError. `what` is the operation, for the message of the error.
     """
     account: Account = request.state.account
     if not account.operates:
@@ -192,9 +199,9 @@ def operated(request: Request, what: str) -> Service:
 
 
 def _check_changeable(service: Service, name: str, hint: str) -> None:
-    """Raise UsageError for a table that the service itself writes.
+    """Raise UsageError if the service itself fills the table `name`.
 
-    Events that were loaded into such a table could not be removed again.
+    Users must not load into such a table, because the loaded events could not be removed again.
     """
     if name in service.live:
         raise UsageError(f"table '{name}' belongs to the service, which writes its events", hint=hint)
@@ -214,7 +221,10 @@ def _described(service: Service, table: Table) -> dict[str, Any]:
 
 
 def _readers(store: Store, table: str) -> dict[str, Any]:
-    """Return, as JSON, the jobs of all domains that still read a table, and the saved queries that read the table."""
+    """Return as JSON the jobs and the saved queries that read a table.
+
+    The list has the jobs of all domains that run or can be started again.
+    """
     jobs = [
         {"id": job.id, "status": job.status, "friendlyName": job.friendly_name} for job in _readers_of(store, table)
     ]
@@ -236,9 +246,9 @@ def _reads(query: str, table: str) -> bool:
 
 
 async def _padded(request: Request, result: asyncio.Future[Any], gone: Event | None = None) -> Response:
-    """Answer with the result of work that may take long. Until then, send padding, so that the client keeps waiting.
+    """Answer with `result`, which may take long. Until it is ready, send padding, so that the client keeps waiting.
 
-    `gone` is set when the client leaves.
+    The event `gone` is set when the client disconnects or the answer is complete.
     """
     service: Service = request.app.state.service
     leaving = asyncio.ensure_future(left(request))

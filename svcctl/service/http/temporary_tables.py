@@ -1,8 +1,8 @@
-"""The route of temporary tables: a request loads files, and its client queries them until it ends the request.
+"""The route of temporary tables.
 
-The answer is one line of JSON: the envelope with the result of the load, or an error. Blanks are sent before the line
-while files are loaded. After the line the answer stays open, without further bytes, until the client leaves. Then the
-table is removed.
+A request loads files into a temporary table, which other requests can then query. The answer is one line of JSON: the
+envelope with the result of the load, or an error. While the files are loaded, blanks are sent. After a successful load,
+the answer stays open until the client disconnects. Then the table is removed.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ MEMBERS = ("files", *LOAD_OPTIONS, "query", "emptyColumns")
 
 
 async def _load(request: Request) -> Response:
-    """Load files of the service's machine into a temporary table, for queries with the same API key.
+    """Load files of the service's machine into a temporary table.
 
-    `query` is checked before the files are read. `emptyColumns` are the columns of the table if the files have no
-    events. Raises ServiceError 429 if there are too many temporary tables.
+    Only queries with the same API key can read the table. The member `query` of the request is checked before the files
+    are read. The member `emptyColumns` has the columns of the table for files without events. Raises ServiceError 429
+    if there are too many temporary tables.
     """
     service = operated(request, "load events")
     fields = json_object(request.state.body)
@@ -55,7 +56,7 @@ async def _load(request: Request) -> Response:
         check_query(query)
         stored = table.open(engine_in_memory())
         loaded = load(stored, files, FILE_TABLE, options, go_on, limits=service.load_limits)
-        assert loaded is not None  # the load has no ID, so it cannot be one that was already done
+        assert loaded is not None  # the load has no ID, so the service cannot mistake it for an earlier load
         if FILE_TABLE not in stored.tables():
             stored.create(FILE_TABLE, empty)
         return loaded.to_json() | {"temporaryTable": table.id}
@@ -68,7 +69,7 @@ async def _load(request: Request) -> Response:
         either: set[asyncio.Future[Any]] = {loading, leaving}
         await asyncio.wait(either, timeout=service.padding_seconds, return_when=asyncio.FIRST_COMPLETED)
         if loading.done() or leaving.done():
-            await loading  # raises a refusal here, before the HTTP status is sent
+            await loading  # an error of the load is raised here, before the HTTP status is sent
     except asyncio.CancelledError:
         await hold.close()
         raise ServiceError("the service is stopping", code=504) from None
@@ -79,9 +80,9 @@ async def _load(request: Request) -> Response:
 
 
 def _columns(fields: Mapping[str, Any]) -> list[Column]:
-    """Return the columns of a temporary table whose files have no events.
+    """Return the columns of a temporary table for files without events.
 
-    They are `eventdate`, and a column of type str for each name in the request.
+    The columns are `eventdate`, and a column of type str for each other name in `emptyColumns`.
     """
     names = {name.casefold(): name for name in texts(fields, "emptyColumns")}
     names.pop("eventdate", None)
@@ -89,7 +90,10 @@ def _columns(fields: Mapping[str, Any]) -> list[Column]:
 
 
 class _TableHold:
-    """A temporary table, the future of its load, and the future that ends when its client leaves."""
+    """A temporary table that exists as long as its request.
+
+    `loading` is the future of the load. `leaving` is a future that is done when the client disconnects.
+    """
 
     def __init__(
         self, service: Service, table: TemporaryTable, loading: asyncio.Future[Any], leaving: asyncio.Future[None]
@@ -126,7 +130,7 @@ async def _answer(request: Request, hold: _TableHold) -> AsyncIterator[bytes]:
 
 
 class _TableResponse(StreamingResponse):
-    """An answer that keeps a temporary table until its client leaves."""
+    """The response of a load into a temporary table. The table is removed when the response ends."""
 
     def __init__(self, hold: _TableHold, answer: AsyncIterator[bytes]) -> None:
         super().__init__(answer, media_type="application/json")

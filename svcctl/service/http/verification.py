@@ -1,9 +1,11 @@
-"""The route that verifies a job: a stream of JSON objects, one on each line. The interface has no such route.
+"""The route that verifies a job. This route is an addition to the interface.
 
-{"progress": …}   how many rows are compared, about twice a second
+The answer is a stream of JSON objects, one on each line:
+
+{"progress": …}   the number of rows compared so far, about twice a second
 {"finding": …}    consecutive rows with the same fault
-{"result": …}     the figures of a job; the jobs that it continues come first
-{"error": …}      why the check has ended early
+{"result": …}     the figures of a job; first those of the older jobs that the verified job continues
+{"error": …}      the reason why the check has ended early
 """
 
 from __future__ import annotations
@@ -35,7 +37,12 @@ async def _verify(request: Request) -> Response:
 
 
 def _options(request: Request) -> tuple[int | None, bool]:
-    """The date before which rows may be gone, in epoch milliseconds, and whether it is remembered."""
+    """Return the options `from` and `keep` of a request.
+
+    `from` is a date in epoch milliseconds. The check accepts that the destination no longer has rows before this date.
+    It is None if the request has no such date. `keep` says whether later checks use the same date. Raises ServiceError
+    for an invalid option.
+    """
     text, keep = request.query_params.get("from"), request.query_params.get("keep", "false")
     if text is not None and not (text.isascii() and text.isdigit() and int(text) <= LAST_MS):
         raise ServiceError("from is not a date in epoch milliseconds")
@@ -47,7 +54,7 @@ def _options(request: Request) -> tuple[int | None, bool]:
 
 
 class _VerificationResponse(StreamingResponse):
-    """Sends what a check finds, and ends the check when the client leaves."""
+    """The response that sends the results of a check. The check is ended when the client disconnects."""
 
     def __init__(self, checks: Checks, check: JobCheck) -> None:
         super().__init__(self._chunks(), media_type="application/x-ndjson")

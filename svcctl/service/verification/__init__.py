@@ -1,7 +1,8 @@
-"""Verification: whether a destination has exactly the rows that a job delivered to it.
+"""Verification: a check whether a destination has exactly the rows that a job delivered to it.
 
-The log of a job's steps says how its rows can be produced again. They are compared with what the destination has, by
-code that shares nothing with the delivery. Rows have the numbers that the job gave them, from 0.
+The check produces the rows of the job again, with the log of the job's query steps. Then it compares these rows with
+the rows at the destination. The code of the check shares nothing with the code of the delivery. Rows have the numbers
+that the job gave them, counted from 0.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRows:
-    """Consecutive rows that a job delivered, from `first` to before `end`.
+    """Consecutive rows that a job delivered, from `first` (included) to `end` (not included).
 
-    `lines` are their texts at the destination, and `dates` their epoch milliseconds, null for a row without a date.
-    Both are None for rows that cannot be produced again; `reason` is a clause that says why. Without `exact`, the rows
-    have results of calculations over several events: sums of floats depend on the order of events, which changes.
+    `lines` has the text of each row at the destination. `dates` has the date of each row in epoch milliseconds, or null
+    for a row without a date. Both are None if the rows cannot be produced again. `reason` is then a clause with the
+    reason.
+
+    `exact` is false if the rows have results calculated from several events. A sum of floats depends on the order of
+    the events, and this order may change.
     """
 
     first: int
@@ -44,21 +48,24 @@ class ExpectedRows:
         return ExpectedRows(first, end, self.lines.slice(at, count), self.dates.slice(at, count), self.exact)
 
     def range_of_dates(self) -> tuple[int | None, int | None]:
-        """The earliest and the latest date in epoch milliseconds; None if there is no date."""
+        """Return the earliest and the latest date in epoch milliseconds. Both are None if no row has a date."""
         if self.dates is None:
             return None, None
         limits = pc.min_max(self.dates)
         return limits["min"].as_py(), limits["max"].as_py()
 
     def rows(self) -> Iterator[tuple[int, bytes, int | None]]:
-        """The number, the text and the date of each row; nothing for rows that cannot be produced."""
+        """Yield the number, the text and the date of each row. Yield nothing if the rows cannot be produced again."""
         if self.lines is not None and self.dates is not None:
             yield from zip(range(self.first, self.end), row_bytes(self.lines), self.dates.to_pylist(), strict=True)
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveredJob:
-    """Where a job delivered its rows, and which of them are in its log: those from `first` to before `sent`."""
+    """The destination of a job, and the rows that can be checked there.
+
+    These are the rows from `first` (included) to `sent` (not included). The log of the job covers these rows.
+    """
 
     job_id: str
     type: str
@@ -67,20 +74,23 @@ class DeliveredJob:
     sent: int
     first: int
     partition: int | None
-    """The partition of Kafka, as it was saved."""
+    """The Kafka partition that the job has saved. It is None if the job has saved no partition."""
     offset: int | None
-    """The offset of Kafka that was saved last."""
+    """The Kafka offset that the job saved last. It is None if the job has saved no offset."""
     offsets: Sequence[tuple[int, int]]
-    """For each step the number of its first row, and the offset up to which the partition was written when the step
-    began; ascending."""
+    """A pair for each step of the query, in ascending order. A long log has pairs for some of the steps only.
+
+    The first number is the number of the step's first row. The second number is the Kafka offset up to which the
+    partition was written when the step began.
+    """
     files: Sequence[FileEntry]
-    """The files with these rows, in the order of their rows."""
+    """The files with the rows that can be checked, in the order of their rows."""
     running: Callable[[], bool]
-    """Returns whether the job may have delivered more since its rows were counted."""
+    """A function that returns whether the job may have delivered more rows since `sent` was read."""
     claimed: Callable[[], Collection[int]]
-    """Returns the numbers of files in the same place that jobs of the service have logged."""
+    """A function that returns the numbers of the files that all jobs of the service have in the same place."""
     since: int | None
-    """Rows with a date before this one, in epoch milliseconds, may be gone from the destination."""
+    """A date in epoch milliseconds. Rows before this date may no longer be at the destination."""
 
 
 class FaultKind(StrEnum):
@@ -93,15 +103,19 @@ class FaultKind(StrEnum):
 
 
 GAPS = (FaultKind.MISSING, FaultKind.ALTERED, FaultKind.TRUNCATED, FaultKind.OUT_OF_ORDER)
-"""The faults after which a destination is not whole; the others only add rows."""
+"""The faults of rows that should be at the destination, but are missing, altered, truncated or out of order.
+
+The other faults are additional rows at the destination.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFinding:
-    """Consecutive rows, from `first` to before `end`, that have the same fault.
+    """A fault of consecutive rows, from `first` (included) to `end` (not included).
 
-    `offset` is that of the first row's message. `from_ms` and `to_ms` are the earliest and the latest of their dates in
-    epoch milliseconds. Members that do not apply, or are not known, are None.
+    For Kafka, `offset` is the offset of a message: that of the first row, or that of the first message after a gap.
+    `from_ms` and `to_ms` are the earliest and the latest date of the rows in epoch milliseconds. A member is None if it
+    does not apply or is not known.
     """
 
     kind: FaultKind
@@ -116,18 +130,22 @@ class DeliveryFinding:
 
 @dataclass(frozen=True, slots=True)
 class CheckProgress:
-    """The number of rows that were compared so far."""
+    """The progress of a check: the number of rows that were compared so far."""
 
     rows: int
 
 
 @dataclass(slots=True)
 class CheckTally:
-    """The figures of a check: numbers of rows, by kind of fault and altogether.
+    """The figures that a check has counted.
 
-    `gap_from` is the date of the first row with one of GAPS, and `last_date` the latest date of all rows, both in epoch
-    milliseconds. `notes` are sentences for people. Rows from the date `hidden_from` on may be there, but cannot be seen
-    yet: an open transaction may hide them.
+    `rows` is the number of all rows, and `counts` is the number of rows with each fault. `no_longer_there` counts rows
+    that the destination may have deleted. `not_reproducible` counts rows that cannot be produced again. `not_yet`
+    counts rows that may be delivered, but cannot be checked yet.
+
+    `gap_from` is the earliest date of rows with a fault of GAPS. `last_date` is the latest date of all rows. An open
+    Kafka transaction may hide rows from the date `hidden_from` on. These three dates are in epoch milliseconds. `notes`
+    are texts for people.
     """
 
     rows: int = 0
@@ -141,17 +159,17 @@ class CheckTally:
     notes: list[str] = field(default_factory=list)
 
     def add(self, kind: FaultKind, count: int, date: int | None) -> None:
-        """Add rows with a fault; `date` is that of the first one."""
+        """Add rows with a fault. `date` is the date of the first of these rows in epoch milliseconds."""
         self.counts[kind] += count
         if kind in GAPS:
             self.gap_from = earliest(self.gap_from, date)
 
 
 def earliest(*dates: int | None) -> int | None:
-    """The first of some dates; those that are None do not count."""
+    """Return the earliest date. Dates that are None are ignored. Return None if all dates are None."""
     return min((date for date in dates if date is not None), default=None)
 
 
 def latest(*dates: int | None) -> int | None:
-    """The last of some dates; those that are None do not count."""
+    """Return the latest date. Dates that are None are ignored. Return None if all dates are None."""
     return max((date for date in dates if date is not None), default=None)

@@ -1,7 +1,7 @@
-"""The position of a check in the expected rows, and whether a row of the destination has the expected values.
+"""The position of a check in the expected rows, and the comparison of values.
 
-The type of a column may have become wider since a row was delivered: 1 is now produced as 1.0 or as "1". Such texts
-have the same values, but only if that of the destination is of the narrower type.
+The type of a column may have become wider since a row was delivered. For example, a delivered 1 may now be produced as
+1.0 or as "1". Such a pair of values is equal if the value at the destination has the narrower type.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from svcctl.service.verification import ExpectedRows
 
 JSON_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[^",:{}\[\]]+|[",:{}\[\]]', re.DOTALL)
 CSV_TOKENS = re.compile(rb'"(?:[^"]|"")*"|[^",\n]+|(?<![^,])(?=[,\n])|[",\n]')
-"""A token is empty for a cell of null."""
+"""A pattern for the tokens of a csv row. The token of a cell with null is empty."""
 _ROW_OF_NULLS = re.compile(rb'"",*\n')
 _NOT_FINITE = ("nan", "inf", "-inf")
-"""The texts of floats that destinations have as null, once their column is of text."""
+"""The texts of floats that are null at a destination. If the column became text later, these texts are produced."""
 _NUMBER_TEXT = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _INTEGER = re.compile(r"-?\d+")
 
 
 class ExpectedCursor:
-    """A position in the rows that a job should have delivered, from `first` to before `end`.
+    """A position in the expected rows, which are the rows that a job should have delivered.
 
-    They come in order and without a hole; ValueError otherwise. Rows dated before `since`, in epoch milliseconds, may
-    be gone from the destination.
+    The rows go from `first` (included) to `end` (not included). Raises ValueError if the rows are not in order or have
+    a gap. Rows with a date before `since` (epoch milliseconds) may no longer be at the destination.
     """
 
     def __init__(self, rows: Iterable[ExpectedRows], first: int, end: int, since: int | None = None) -> None:
         self.row = first
         """The number of the next row."""
         self.last_date = 0
-        """The latest date of the rows so far, in epoch milliseconds."""
+        """The latest date of the rows before the position, in epoch milliseconds."""
         self.exact = True
-        """Whether floats of all rows so far are the same each time; see `ExpectedRows`."""
+        """Whether all rows that were loaded so far have exact floats, see `ExpectedRows`."""
         self._since = since
         self._rows = iter(rows)
         self._loaded: deque[ExpectedRows] = deque()
         self._end = end
 
     def following(self, most: int = sys.maxsize) -> Iterator[ExpectedRows]:
-        """The next rows, at most so many. They stay the next until `advance`."""
+        """Yield the next rows in parts, at most `most` rows. The position stays the same."""
         row, end, at = self.row, min(self._end, self.row + most), 0
         while row < end:
             if at == len(self._loaded):
@@ -61,17 +61,20 @@ class ExpectedCursor:
             row, at = rows.end, at + 1
 
     def next(self, most: int) -> ExpectedRows | None:
-        """The first part of the next rows, at most so many; None after the last one."""
+        """Return the first part of the next rows, with at most `most` rows. Return None after the last row.
+
+        The position stays the same.
+        """
         return next(self.following(most), None)
 
     def take(self, end: int) -> Iterator[ExpectedRows]:
-        """Pass the rows before `end`, and return each part of them before that."""
+        """Yield the rows before `end` in parts. The position moves past each part after the part was used."""
         while self.row < end and (rows := self.next(end - self.row)) is not None:
             yield rows
             self.advance(rows.end - rows.first)
 
     def advance(self, count: int) -> None:
-        """Pass rows that `next` or `following` has returned."""
+        """Move the position past `count` rows. `next` or `following` must have returned these rows before."""
         end = self.row + count
         while self.row < end:
             passed = self._loaded[0].part(self.row, min(end, self._loaded[0].end))
@@ -81,9 +84,11 @@ class ExpectedCursor:
                 self._loaded.popleft()
 
     def by_age(self, rows: ExpectedRows) -> Iterator[tuple[ExpectedRows, bool]]:
-        """The parts of the next rows, each with whether its rows may be gone since they are older than `since`.
+        """Split `rows`, which are the next rows, by their age.
 
-        Rows that cannot be produced are as old as the next one that can.
+        Yield each part with a bool. The bool is true if the rows of the part are older than `since`, so that they may
+        no longer be at the destination. Rows that cannot be produced again have no date. The first date after these
+        rows decides their age.
         """
         if self._since is None:
             yield rows, False
@@ -99,7 +104,7 @@ class ExpectedCursor:
                 row = end
 
     def _load(self, row: int) -> None:
-        """Load the rows that begin with `row`."""
+        """Load the rows that begin with `row`. Raises ValueError if other rows come next."""
         rows = next((rows for rows in self._rows if rows.end > rows.first), None)
         if rows is None or rows.first != row:
             produced = "none" if rows is None else f"row {rows.first}"
@@ -109,9 +114,9 @@ class ExpectedCursor:
 
 
 def same_values(expected: bytes, actual: bytes, tokens: re.Pattern[bytes], *, exact: bool = True) -> bool:
-    """Whether a row of a destination has the values that are expected, perhaps in narrower types.
+    """Whether a row at a destination has the expected values. The values at the destination may have narrower types.
 
-    Without `exact`, floats with all their digits may differ by rounding.
+    If `exact` is false, floats with 15 digits or more may differ by a rounding error.
     """
     if expected == actual:
         return True
@@ -126,7 +131,7 @@ def same_values(expected: bytes, actual: bytes, tokens: re.Pattern[bytes], *, ex
 
 
 def comparable(row: bytes) -> bytes:
-    """A text that two rows of csv have in common if their values are the same, whatever their types."""
+    """Return a text that is the same for two csv rows with the same values, even if the values have different types."""
     return b"\0".join(repr(_value(_text(token))).encode() for token in CSV_TOKENS.findall(row))
 
 
@@ -144,7 +149,7 @@ def _value(token: str) -> object:
 
 
 def _has_value(expected: str, actual: str, *, exact: bool) -> bool:
-    """Whether two tokens have the same value; see `same_values`."""
+    """Whether two tokens of rows have the same value, see `same_values`."""
     if expected == actual or _is_wider(expected, actual):
         return True
     if exact or not any(map(_is_inexact, (expected, actual))) or _INTEGER.fullmatch(actual):
@@ -155,16 +160,19 @@ def _has_value(expected: str, actual: str, *, exact: bool) -> bool:
 
 
 def _is_inexact(number: str) -> bool:
-    """Whether a number is a float with all digits that it can have, as most results of calculations."""
+    """Whether a number is a float with at least 15 digits, like most results of calculations with floats."""
     digits = re.sub("[eE].*|[-.]", "", number).strip("0")
     return len(digits) >= 15 and not _INTEGER.fullmatch(number)
 
 
 def _is_wider(wider: str, narrower: str) -> bool:
-    """Whether a token is the value of a narrower one in a wider type: float8 for integers, str for all."""
+    """Whether the token `wider` has the value of `narrower` in a wider type.
+
+    float8 is wider than the types of integers, and str is wider than all other types.
+    """
     if narrower.startswith('"'):
         return False
-    number = wider.strip('"')  # of an integer that became a float8, which became a str
+    number = wider.strip('"')  # without quotes, for an integer that became a float8, and then a str
     if _INTEGER.fullmatch(narrower) and _NUMBER_TEXT.fullmatch(number) and not _INTEGER.fullmatch(number):
         return float(number) == int(narrower)
     with suppress(ValueError):

@@ -1,10 +1,14 @@
-"""The rows that a job has delivered, produced again from the log of its steps.
+"""The rows that a job has delivered, produced again from the log of its query steps.
 
-A step returns the same rows in the same order each time it runs, as long as none of its events are removed. Its entry
-in the log says how many rows were delivered of it: more or fewer are a fault of the delivery.
+A step returns the same rows in the same order each time it runs, if all of its events are still there. The entry of the
+step in the log says how many of its rows were delivered. If the step returns more or fewer rows, the delivery has a
+fault.
 
-The steps without rows between two entries are proved to be empty: the later entry is read from the mark where the
-earlier one ended. That needs steps by the order of arrival, in one window, whose rows do not depend on now().
+Steps without rows have no entry in the log. To prove that they had no rows, the next step with an entry is run together
+with the steps without rows before it. This is possible if three conditions are met:
+- The steps read events in the order of their arrival.
+- The steps have the same range of dates.
+- The rows do not depend on now().
 """
 
 from __future__ import annotations
@@ -35,9 +39,10 @@ REMOVED = "events of its range were removed since"
 
 @dataclass
 class Production:
-    """The production of a job's rows from `first` to before `sent`.
+    """Produces the rows of a job again, from `first` (included) to `sent` (not included).
 
-    `whole`: the last of its steps was delivered to its end. `stopped` says that nobody waits for the rows any more.
+    `whole` is true if all rows of the last query step were delivered. The function `stopped` returns True when nobody
+    waits for the rows any more.
     """
 
     engines: Engines
@@ -47,22 +52,27 @@ class Production:
     whole: bool
     stopped: Callable[[], bool]
     faults: list[DeliveryFinding] = field(default_factory=list)
-    """Faults of the delivery itself: rows of a step that it left out, or that the step does not have. The former have
-    no numbers, and stand at the end of their step."""
+    """The faults of the delivery itself: steps that have more or fewer rows than were delivered.
+
+    Rows that were not delivered have no numbers of their own. They get the numbers after the last row of their step.
+    """
     first_date: int | None = None
-    """The date of the first row in epoch milliseconds, once it is produced."""
+    """The date of the first row in epoch milliseconds. It is None until this row is produced."""
     _stream: Stream | None = None
     _uses_now: bool | None = None
 
     def interrupt(self) -> None:
-        """Stop the engine soon, from any thread. It may miss that while a statement starts."""
+        """Ask the engine to stop soon. May be called from any thread.
+
+        The engine may miss the call while a statement starts.
+        """
         if (stream := self._stream) is not None:
             stream.interrupt()
 
     def rows(self, entries: Iterable[StepEntry]) -> Iterator[ExpectedRows]:
-        """Produce the rows in order and without a hole, from the entries of their steps.
+        """Produce the rows in order and without a gap. `entries` are the log entries of the query steps.
 
-        Unavailable when the table cannot be read, or when events are removed meanwhile.
+        Raises Unavailable if the table cannot be read, or if events are removed from it meanwhile.
         """
         try:
             steps = self._steps()
@@ -95,7 +105,10 @@ class Production:
         )
 
     def _joined(self, steps: Steps, before: StepEntry | None, step: Step) -> Step:
-        """The step with those before it that had no rows."""
+        """Return a step that also reads the events of the steps without rows before it.
+
+        Return the step unchanged if this is not possible. `before` is the previous log entry.
+        """
         if steps.schedule.kind is not StepKind.ARRIVALS or (before is None and step.first > 0):
             return step
         if before is None:
@@ -113,13 +126,16 @@ class Production:
         return replace(step, since=since)
 
     def _depends_on_now(self, steps: Steps, step: Step) -> bool:
-        """Whether the rows of a step depend on its moment."""
+        """Whether the rows of a step depend on the value of now()."""
         if self._uses_now is None:
             self._uses_now = steps.plan(replace(step, now=0)).select != steps.plan(step).select
         return self._uses_now
 
     def _of_step(self, steps: Steps, step: Step, start: int, end: int, *, whole: bool) -> Iterator[ExpectedRows]:
-        """The rows of a step that begins with the row `start`, those before `end`; `whole` if it has no others."""
+        """Yield the rows of a step. The first row of the step has the number `start`.
+
+        Rows with the number `end` or higher are not yielded. `whole` is true if the step must have no such rows.
+        """
         first = max(self.first, start)
         try:
             plan = steps.plan(step, dated=True)
@@ -162,11 +178,14 @@ class Production:
         return stored.has_removed(plan.table, step.since, step.until, from_ms(step.start).replace(tzinfo=None))
 
     def _is_complete(self, plan: Plan, step: Step, rows: int) -> bool:
-        """Whether a step has all rows that it had, although events were removed: each row is of one event then."""
+        """Whether a step still has all of its rows although events were removed. `rows` is the number of its rows.
+
+        This can be known only if each row comes from one event.
+        """
         return plan.by_event and rows == sum(len(numbers) for (numbers,) in self._batches(plan, step, ["1"], 0))
 
     def _batches(self, plan: Plan, step: Step, expressions: list[str], skip: int) -> Iterator[list[pa.Array]]:
-        """The columns of each batch of a step's rows; fewer when the check is stopped."""
+        """Yield the columns of each batch of a step's rows. Ends early when the check is stopped."""
         reader = self.engines.of(plan.table).reader
         with rendering.stream(reader, plan, expressions, since=step.since, until=step.until, skip=skip) as stream:
             self._stream = stream
@@ -188,7 +207,7 @@ class Production:
 
 
 def _row_format(job: Rest) -> RowFormat:
-    """How the destination of a job has rows, as `help destinations` documents it."""
+    """Return the format of rows at the destination of a job. The page `help destinations` documents these formats."""
     if job.type != "kafka":
         return CSV
     [mode] = [parameter for parameter in TYPES[job.type].parameters if parameter.key == "mode"]

@@ -1,7 +1,7 @@
-"""The rows of a file of csv, compared with those that a job should have delivered in it.
+"""The comparison of a csv file with the rows that a job should have delivered in the file.
 
-Equal rows are compared many at once. Where they are not, the next rows of both sides are aligned, so that rows which
-are missing, added or moved are distinguished from those with other values.
+As long as the rows are equal, many rows are compared at once. At a difference, the next rows of the file are aligned
+with the next expected rows. The alignment distinguishes missing, added and moved rows from rows with other values.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ if TYPE_CHECKING:
     from svcctl.service.jobs.step_log import FileEntry
 
 MAX_ALIGNED = 1000
-"""The most rows of each side that are aligned at once. Longer runs of added or missing rows count as altered."""
+"""The maximum number of rows that are aligned at once, of the file and of the expected rows.
+
+A longer run of added or missing rows counts as altered rows.
+"""
 WINDOW_BYTES = 8 << 20
-"""The bytes of a file that are read ahead to align rows. Longer records are cut."""
+"""The number of bytes of a file that are read ahead to align rows. A longer record is cut."""
 MAX_ADDED = 1_000_000
-"""The most additional rows of a file that are counted."""
+"""The approximate maximum number of additional rows at the end of a file that are counted."""
 
 
 class Row(NamedTuple):
-    """A row that a file should have; `value` is its text in the form of `comparable`."""
+    """A row that a file should have. `value` is the result of `comparable` for its text `line`."""
 
     number: int
     line: bytes
@@ -39,18 +42,27 @@ class Row(NamedTuple):
 
 
 class FileText:
-    """The text of a file that is read once, from pieces of bytes."""
+    """The text of a file, which is read once, from pieces of bytes.
+
+    The bytes that are read and not yet skipped are called the window.
+    """
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self.fault: FaultKind | None = None
-        """How the bytes end: TRUNCATED if they end too early for their packing, ALTERED if that is damaged."""
+        """The fault of the file's compression. It is None if there is no fault.
+
+        It is TRUNCATED if the compressed bytes end too early, and ALTERED if they are damaged.
+        """
         self.is_over = False
-        """Whether the last byte is in the window."""
+        """Whether all bytes of the file were read."""
         self._pieces = pieces
         self._window = b""
 
     def skip_equal(self, text: memoryview, bounds: Sequence[int]) -> int:
-        """Pass the rows of a text that come next, and return how many; `bounds` are where they begin in it."""
+        """Skip the rows of `text` with which the rest of the file begins. Return the number of skipped rows.
+
+        `bounds` has the position of each row in `text`, and the end of the last row.
+        """
         window, rows, first = self.window(len(text)), bytes(text), bounds[0]
         count = len(bounds) - 1
         if not window.startswith(rows):
@@ -59,7 +71,7 @@ class FileText:
         return count
 
     def window(self, size: int) -> bytes:
-        """At least the next `size` bytes, or all that are left. They stay next until `skip`."""
+        """Return at least the next `size` bytes, or all remaining bytes if there are fewer. Nothing is skipped."""
         loaded, count = [self._window], len(self._window)
         while count < size and not self.is_over:
             try:
@@ -80,7 +92,7 @@ class FileText:
         self._window = self._window[size:]
 
     def records(self, most: int, rows: Sequence[bytes] = ()) -> list[bytes]:
-        """The next records, which stay next; `rows` are those that are expected."""
+        """Return at most `most` of the next records. Nothing is skipped. `rows` are the expected rows."""
         window = self.window(WINDOW_BYTES)
         return split_records(window, most, rows, is_over=self.is_over)
 
@@ -91,11 +103,15 @@ class FileText:
 
 
 def split_records(text: bytes, most: int, rows: Sequence[bytes] = (), *, is_over: bool) -> list[bytes]:
-    """The records at the beginning of a text, each with its line end; line ends within quotes belong to a record.
+    """Return at most `most` records from the beginning of a text, each with its line end.
 
-    Where quotes are not closed, or a line within them is followed by one of the expected `rows`, a line is a record by
-    itself. Where the file ends with the beginning of such a row, that is left out. Without `is_over` the text goes on,
-    and an incomplete record is left out unless it is the first.
+    A line end within quotes belongs to the record. There are two exceptions, in which a record ends at the line end:
+    - The quotes are never closed.
+    - The next line is one of the expected `rows`.
+
+    `is_over` is true if the text ends where the file ends. If the file ends with the beginning of an expected row, this
+    beginning is left out. If the file goes on after the text, an incomplete last record is left out. It is not left out
+    if it is also the first record.
     """
     lines = frozenset(rows)
     records: list[bytes] = []
@@ -127,22 +143,29 @@ def _end_of_record(text: bytes, at: int) -> int | None:
 
 
 class FileComparison:
-    """Compares the records of one file with its rows, the next ones of `cursor`, and notes the faults in `log`."""
+    """Compares the records of a file with the expected rows, and adds the faults to `log`.
+
+    The expected rows are the next rows of `cursor`.
+    """
 
     def __init__(self, file: FileEntry, name: str, cursor: ExpectedCursor, log: FaultLog) -> None:
         self.not_reproducible = 0
         self.has_faults = False
-        """Whether a fault was noted."""
+        """Whether a fault was found."""
         self._file = file
         self._name = name
         self._cursor = cursor
         self._log = log
         self._has_equal = self._has_altered = False
         self._recent: deque[ExpectedRows] = deque()
-        """Rows that were passed last, to recognise those that come again."""
+        """The last correct rows. If one of them comes again, it is recognised as a duplicate."""
 
     def compare(self, text: FileText) -> Iterator[None]:
-        """Compare all records after the header, which is the first one; yields from time to time."""
+        """Compare all records of the file.
+
+        The first record is skipped as the header. A first record that equals the first expected row is not skipped.
+        Yields from time to time, so that the caller can report progress or stop.
+        """
         header, rows = text.records(1), self._next()
         if rows is None or header != [line for _, line, _ in rows.part(rows.first, rows.first + 1).rows()]:
             text.skip(sum(map(len, header)))
@@ -173,14 +196,17 @@ class FileComparison:
         return self._cursor.next(self._file.end - self._cursor.row)
 
     def _pass(self, equal: ExpectedRows) -> None:
-        """Note rows that the file has where they should be."""
+        """Remember rows that are at the right position in the file."""
         self._has_equal = True
         self._recent.append(equal.part(max(equal.first, equal.end - MAX_ALIGNED), equal.end))
         while self._recent[-1].end - self._recent[0].end >= MAX_ALIGNED:
             self._recent.popleft()
 
     def _align(self, text: FileText) -> bool:
-        """Compare the next rows where they are not equal; False if the file has no more records."""
+        """Compare the next expected rows with the next records at a difference.
+
+        Return False if the file has no more records.
+        """
         rows = list(self._rows_to_align())
         records = text.records(MAX_ALIGNED, [row.line for row in rows])
         if not records:
@@ -206,7 +232,10 @@ class FileComparison:
         return True
 
     def _rows_to_align(self) -> Iterator[Row]:
-        """The next rows, as far as they can be produced: at most MAX_ALIGNED with WINDOW_BYTES, and at least one."""
+        """Yield the next expected rows, up to the first row that cannot be produced again.
+
+        Yields at most MAX_ALIGNED rows with at most WINDOW_BYTES bytes. A first row with more bytes is yielded too.
+        """
         size = 0
         for part in self._cursor.following(min(MAX_ALIGNED, self._file.end - self._cursor.row)):
             if part.lines is None:
@@ -218,8 +247,10 @@ class FileComparison:
                 yield Row(number, line, date, comparable(line))
 
     def _name_faults(self, rows: list[Row], values: list[bytes], blocks: list[tuple[int, int, int]]) -> None:
-        """Name the faults of rows between blocks. A block is where both sides begin to have the same values, and how
-        many rows have them.
+        """Find the kinds of the faults between blocks.
+
+        A block is a run of rows with the same values on both sides. It has the position in `rows`, the position in
+        `values`, and the number of rows.
         """
         gone, extra = Counter(row.value for row in rows), Counter(values)
         gone, extra = gone - extra, extra - gone
@@ -237,7 +268,10 @@ class FileComparison:
             i, j = i_next + size, j_next + size
 
     def _note_added(self, values: Sequence[bytes]) -> None:
-        """Note rows that the file should not have: those of other rows near them are duplicates."""
+        """Add the faults of rows that the file should not have.
+
+        A row with the values of a recent correct row is DUPLICATED. Any other row is FOREIGN.
+        """
         recent: dict[bytes, int] = {}
         for part in self._recent if values else ():
             recent |= {comparable(line): number for number, line, _ in part.rows()}
@@ -257,6 +291,6 @@ class FileComparison:
 
 
 def _taken(counter: Counter[bytes], value: bytes) -> bool:
-    """Take one of a value from a counter; False if there is none."""
+    """Decrease the count of a value by 1. Return False if the count was 0."""
     counter[value] -= 1
     return counter[value] >= 0

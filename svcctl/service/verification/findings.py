@@ -1,4 +1,4 @@
-"""The faults that a check has found so far, and the figures of its tally."""
+"""The faults that a check has found so far, and their numbers."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from svcctl.service.verification.comparison import ExpectedCursor
 
 
 class FaultLog:
-    """Counts faults for the tally, and merges faults of the same kind that consecutive rows have.
+    """The faults that a check has found. Faults of the same kind are merged if their rows are consecutive.
 
-    `cursor` is the position of the check in the expected rows.
+    The faults are also counted in `tally`. `cursor` is the position of the check in the expected rows.
     """
 
     def __init__(self, cursor: ExpectedCursor) -> None:
         self.tally = CheckTally()
         self.uncertain: FaultKind | None = None
-        """The kind whose findings are held back, because it is not known yet whether they are faults."""
+        """The kind of fault that `ready` holds back, because it is not known yet whether these findings are faults."""
         self._cursor = cursor
         self._open: dict[FaultKind, DeliveryFinding] = {}
         self._ready: defaultdict[FaultKind, list[DeliveryFinding]] = defaultdict(list)
 
     def add(self, finding: DeliveryFinding, *, date: int | None = None, count: int = 1) -> None:
-        """Add a fault. If the date of its first row is not known, `date` stands for it, by default the latest date so
-        far. A finding without rows counts as `count` rows.
+        """Add a fault to the log and to the figures.
+
+        If the finding has no date, `date` is used as the date of its first row. The default of `date` is the latest
+        date before the position of the cursor. A finding without rows counts as `count` rows.
         """
         kind = finding.kind
         if (dated := finding.from_ms) is None:
@@ -40,18 +42,21 @@ class FaultLog:
         self._open[kind] = finding
 
     def drop(self, kind: FaultKind) -> int:
-        """Forget the faults of a kind, none of which was returned yet; returns the number of their rows."""
+        """Delete all faults of a kind, and return the number of their rows.
+
+        The kind must be `uncertain` so far, so that none of its faults was returned by `ready`.
+        """
         self._open.pop(kind, None)
         self._ready.pop(kind, None)
         return self.tally.counts.pop(kind, 0)
 
     def ready(self) -> list[DeliveryFinding]:
-        """The findings that are complete since the last call."""
+        """Return the findings that became complete since the last call."""
         kinds = [kind for kind in self._ready if kind is not self.uncertain]
         return [finding for kind in kinds for finding in self._ready.pop(kind)]
 
     def rest(self) -> list[DeliveryFinding]:
-        """All findings that were not returned yet."""
+        """Return all findings that were not returned yet."""
         self.uncertain = None
         rest = [*self.ready(), *self._open.values()]
         self._open = {}

@@ -1,7 +1,7 @@
-"""A topic of Kafka: the partition that a job writes to is read as consumers of committed messages see it.
+"""The check of a Kafka topic: the committed messages of a job's partition are read back.
 
-Nothing is changed there: no offset is committed, and the job's consumer group is not joined. The check only reads
-whether the group has an offset, which each transaction of the job commits.
+The check changes nothing in Kafka. It commits no offset, and does not join the consumer group of the job. It reads
+whether the group has a committed offset, because each transaction of the job commits an offset.
 """
 
 from __future__ import annotations
@@ -28,17 +28,20 @@ CLIENT_SETTINGS = (
     *("security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.ca.pem"),
     *("api.version.request", "broker.version.fallback"),
 )
-"""The parameters that are settings of the client library, and that reading needs."""
+"""The parameters of the destination that the client library needs as settings for reading."""
 FIRST_WAIT_SECONDS, WAIT_SECONDS = 5.0, 20.0
-"""Seconds to wait for an answer of the brokers: to the first request, and to any other."""
+"""The maximum number of seconds until the brokers answer: the first request, and any later request."""
 REQUEST_SECONDS = 1.5
-"""How long one request waits for its answer before it is sent again. No request can be interrupted."""
+"""The number of seconds after which a request without an answer is sent again. A request cannot be interrupted."""
 POLL_SECONDS = 0.1
-"""How long a batch of messages waits until it is full: its last message may be followed by the end of a transaction."""
+"""The maximum number of seconds that one call waits for messages. Also the pause before a request is repeated."""
 MAX_MESSAGES, BATCH_BYTES = 2000, 8 << 20
-"""The most messages that are read at once, and their bytes, roughly."""
+"""The maximum number of messages that are read at once, and the approximate maximum of their bytes."""
 FETCHED_KILOBYTES, FETCHED_MESSAGES = 8 << 10, 10_000
-"""The bytes that the library may fetch ahead, and the messages that are enough: each takes some hundred bytes more."""
+"""The maximum number of kilobytes that the library fetches ahead, and the number of messages that is enough.
+
+The number of messages is limited too, because each message takes some hundred additional bytes of memory.
+"""
 _DENIED = (
     *(KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED),
     *(KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED),
@@ -50,7 +53,7 @@ _NO_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaE
 def check_topic(
     job: DeliveredJob, cursor: ExpectedCursor, log: FaultLog, allowed: AllowedHosts, stopped: Callable[[], bool]
 ) -> Generator[None]:
-    """Compare a partition with the rows of a job; yields from time to time."""
+    """Compare a Kafka partition with the expected rows of a job. Yields from time to time."""
     comparison = PartitionComparison(job, cursor, log)
     log.uncertain = FaultKind.DUPLICATED
     with closing(PartitionReader(job, allowed, stopped)) as reader:
@@ -72,8 +75,9 @@ def check_topic(
 
 
 class PartitionReader:
-    """A consumer of the partition that a job writes to. Unavailable when no broker answers, or a broker is not allowed;
-    CredentialsError when access is denied.
+    """A consumer of the Kafka partition that a job writes to.
+
+    Raises Unavailable if no broker answers or a broker is not allowed. Raises CredentialsError if access is denied.
     """
 
     def __init__(self, job: DeliveredJob, allowed: AllowedHosts, stopped: Callable[[], bool]) -> None:
@@ -81,8 +85,12 @@ class PartitionReader:
         settings = {key: text for key in CLIENT_SETTINGS if (text := text_of(destination, key))}
         self.topic = text_of(destination, "topic")
         self.transactions = False
-        """Whether the job's rows came in transactions, as far as that is known: each commits an offset of the job's
-        group, and has an offset without a message at its end."""
+        """Whether the job has written its rows in transactions.
+
+        It is true if the job's consumer group has a committed offset, because each transaction commits such an offset.
+        It also becomes true when an offset without a message was read, because each transaction ends with such an
+        offset.
+        """
         self._job = job
         self._stopped = stopped
         self._place = TopicPartition(self.topic, job.partition or 0)
@@ -96,11 +104,11 @@ class PartitionReader:
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",  # if messages are deleted while they are read
+            "auto.offset.reset": "earliest",  # for messages that are deleted before they are read
             "queued.max.messages.kbytes": FETCHED_KILOBYTES,
             "queued.min.messages": FETCHED_MESSAGES,
             "fetch.wait.max.ms": 50,
-            "fetch.queue.backoff.ms": 5,  # the default of a second is longer than a full queue lasts
+            "fetch.queue.backoff.ms": 5,  # the default of a second is too long: a full queue is read faster
             **settings,
             **self._brokers.settings,
             "error_cb": self._note,
@@ -112,7 +120,7 @@ class PartitionReader:
         self._consumer.close()
 
     def is_there(self) -> bool:
-        """Whether the topic has the partition."""
+        """Whether the topic has the job's partition. Also checks that all brokers are allowed."""
         with self._explained():
             cluster = self._answer(lambda wait: self._consumer.list_topics(self.topic, wait), FIRST_WAIT_SECONDS)
             self._brokers.check((broker.host, broker.port) for broker in cluster.brokers.values())
@@ -122,25 +130,28 @@ class PartitionReader:
             return self._job.partition is not None and self._job.partition in topic.partitions
 
     def low(self) -> int:
-        """The offset of the oldest message that the partition still has."""
+        """Return the offset of the oldest message that the partition still has."""
         with self._explained():
             return self._watermarks(self._consumer)[0]
 
     def first_hidden(self) -> int | None:
-        """The offset from which on rows of the job may be hidden by an open transaction; None if there is none."""
+        """Return the offset from which on an open transaction may hide rows of the job.
+
+        Return None if no rows can be hidden. Must be called after `messages`.
+        """
         with self._explained(), closing(Consumer({**self._client, "isolation.level": "read_uncommitted"})) as consumer:
             _, high = self._watermarks(consumer)
             return self._stable if self._stable < (self._job.offset or 0) <= high else None
 
     def messages(self) -> Iterator[list[Message]]:
-        """All committed messages up to the end that the partition has now, in order."""
+        """Yield batches of all committed messages, in order, up to the present end of the partition."""
         with self._explained():
             (committed,) = self._answer(lambda wait: self._consumer.committed([self._place], wait))
             if committed.error is not None:
                 raise KafkaException(committed.error)
             self.transactions = committed.offset != OFFSET_INVALID
             position, self._stable = self._watermarks(self._consumer)
-            self._stable = max(self._stable, self._job.offset or 0)  # some brokers say a lower one
+            self._stable = max(self._stable, self._job.offset or 0)  # some brokers report a lower end
             self._consumer.assign([TopicPartition(self.topic, self._place.partition, position)])
             most, last_answer = 100, monotonic()
             while position < self._stable:
@@ -167,7 +178,10 @@ class PartitionReader:
         return self._answer(lambda wait: consumer.get_watermark_offsets(self._place, wait))
 
     def _answer(self, request: Callable[[float], T], seconds: float = WAIT_SECONDS) -> T:
-        """The answer to a request with a timeout in seconds. It is repeated, unless the check is stopped."""
+        """Call `request` with a timeout in seconds, and return its result.
+
+        If no broker answers, the call is repeated for at most `seconds`, or until the check is stopped.
+        """
         end = monotonic() + seconds
         while True:
             try:
@@ -200,6 +214,6 @@ class PartitionReader:
 
 
 def _code(error: KafkaException) -> int | None:
-    """The code of an error; None if the library raised it without one."""
+    """Return the code of an error. Return None if the error has no code."""
     cause = error.args[0] if error.args else None
     return cause.code() if isinstance(cause, KafkaError) else None

@@ -1,8 +1,11 @@
-"""The messages of a partition, compared with the rows that a job should have delivered there.
+"""The comparison of the messages of a Kafka partition with the rows that a job should have delivered.
 
-A message has the key `<job>/<row>`, and other keys are of other writers. Messages that are exactly the next rows are
-compared many at once; where they are not, one by one. A row that is not the next one shows a gap, which later messages
-may fill, or came too early; the message after it tells which.
+A message of a job has the key `<job ID>/<row number>`. Messages with other keys come from other writers.
+
+As long as the messages are equal to the expected rows, many messages are compared at once. At a difference, messages
+are compared one by one. If a message does not have the next expected row number, there are two cases:
+- The message came too early. Then the next message has a lower number.
+- The rows before the message are missing. Later messages may still bring these rows.
 """
 
 from __future__ import annotations
@@ -20,23 +23,29 @@ from svcctl.service.verification.comparison import JSON_TOKENS, ExpectedCursor, 
 from svcctl.service.verification.findings import FaultLog
 
 MAX_AHEAD = 100
-"""The most messages that are read ahead to find out whether a row came too early."""
+"""The maximum number of messages that are read ahead to find out whether a row came too early."""
 MAX_STRIDE = 4096
-"""The most messages that are compared at once."""
+"""The maximum number of messages that are compared at once."""
 MAX_HELD_BYTES = 16 << 20
-"""The memory for rows that are out of order, which are held to compare their values."""
+"""The maximum memory, in bytes, for held rows.
+
+A row is held if it came too early or is missing, so that its values can be compared later.
+"""
 HELD_ROW_BYTES = 300
-"""The memory of a held row without its value, as measured with CPython."""
+"""The memory, in bytes, that a held row needs in addition to its value. It was measured with CPython."""
 MAX_SKIPS = 50_000
-"""The most gaps that are held with their dates; later ones are merged."""
+"""The maximum number of gaps that are kept with their own dates. Further gaps are merged with the last gap."""
 _MISSING, _EARLY = 1, 2
 
 
 @dataclass(slots=True)
 class SkippedRows:
-    """Rows that are not between the messages at `before` and at `offset`, where they should be.
+    """A gap: consecutive rows that are missing in the partition, or come later.
 
-    `old` says that they may be gone by their date. `date_before` is the latest date before them.
+    The rows should be between the messages with the offsets `before` and `offset`. `offset` is None if the gap is after
+    the last message. `old` is true if the rows are so old that they may no longer be there. `from_ms` and `to_ms` are
+    the earliest and the latest date of the rows. `date_before` is the latest date before the gap. Dates are in epoch
+    milliseconds.
     """
 
     first: int
@@ -50,9 +59,10 @@ class SkippedRows:
 
 
 class PartitionComparison:
-    """Compares messages with a job's rows, and notes the faults in `log`.
+    """Compares the messages of a Kafka partition with the expected rows of a job, and adds the faults to `log`.
 
-    At most `max_held_bytes` of values and `max_skips` gaps are held.
+    `max_held_bytes` limits the memory for held rows, see MAX_HELD_BYTES. `max_skips` limits the number of gaps, see
+    MAX_SKIPS.
     """
 
     def __init__(
@@ -66,20 +76,24 @@ class PartitionComparison:
     ) -> None:
         self._max_held_bytes, self._max_skips = max_held_bytes, max_skips
         self.not_compared = 0
-        """Rows out of order whose values were not compared, because too many were held."""
+        """The number of rows out of order that were not compared, because the memory for held rows was full."""
         self._job = job
         self._prefix = f"{job.job_id}/".encode()
         self._cursor = cursor
         self._log = log
         self._states = bytearray(job.sent - job.first)
-        """For each row 0, _MISSING or _EARLY."""
+        """The state of each row: _MISSING if the row is missing so far, _EARLY if it came too early, otherwise 0."""
         self._skips: list[SkippedRows] = []
         self._held: dict[int, tuple[bytes | None, int | None]] = {}
-        """The value and the offset of a row that came before it was next; the text and the date of a missing one."""
+        """The held rows by their numbers.
+
+        A row that came too early is held with the value and the offset of its message. A missing row is held with its
+        expected text and its date.
+        """
         self._held_bytes = 0
         self._stride = MAX_STRIDE
         self._offset = -1
-        """The highest offset of a message that was next."""
+        """The highest offset of the messages that had the next expected row."""
         self._swapped: int | None = None
         self._waiting: list[Message] = []
 
@@ -102,7 +116,10 @@ class PartitionComparison:
                 return
 
     def _equal(self, messages: Sequence[Message], keys: Sequence[bytes], at: int) -> int:
-        """Pass the next rows if several messages from `at` on are equal to them; returns how many."""
+        """Compare several messages at once, from the position `at`, with the next expected rows.
+
+        If all are equal, pass these rows and return their number. Otherwise return 0.
+        """
         rows = self._cursor.next(MAX_STRIDE)
         if rows is None or self._swapped is not None:
             return 0
@@ -123,13 +140,13 @@ class PartitionComparison:
         return 0
 
     def _before_early(self, end: int) -> int:
-        """The first row from the next one to `end` that came early, or `end`."""
+        """Return the number of the first row before `end` that came too early. Return `end` if there is no such row."""
         first = self._job.first
         early = self._states.find(_EARLY, self._cursor.row - first, end - first)
         return end if early < 0 else first + early
 
     def _pass(self, rows: ExpectedRows, offset: int) -> None:
-        """Pass rows that are where they should be."""
+        """Move the cursor past expected rows that have arrived. `offset` is the offset of their last message."""
         count = rows.end - rows.first
         self._offset = max(self._offset, offset)
         self._cursor.advance(count)
@@ -137,7 +154,10 @@ class PartitionComparison:
             self._log.tally.not_reproducible += count
 
     def _compare_one(self, message: Message, keys: Sequence[bytes], at: int, last: bool) -> bool:
-        """Compare one message; False if messages after it are needed first."""
+        """Compare the message at the position `at`. Return False if later messages must be read first.
+
+        `last` is true if there are no later messages.
+        """
         row, offset, value = self._number(keys[at]), message.offset() or 0, message.value()
         if row is None or row >= self._job.sent:
             if row is not None and offset >= (self._job.offset or 0) and self._job.running():
@@ -146,7 +166,7 @@ class PartitionComparison:
                 first, end = (self._cursor.row, self._cursor.row) if row is None else (row, row + 1)
                 self._fault(FaultKind.FOREIGN, first, end, offset)
         elif row < self._job.first:
-            pass  # of the time before the log
+            pass  # the log of the job begins later
         elif self._state(row) == _EARLY or (row < self._cursor.row and self._state(row) != _MISSING):
             self._fault(FaultKind.DUPLICATED, row, row + 1, offset)
         elif row < self._cursor.row:
@@ -166,12 +186,16 @@ class PartitionComparison:
         return True
 
     def _number(self, key: bytes) -> int | None:
-        """The row number of a key of the job; None if it has none."""
+        """Return the row number in a key of the job. Return None if the key has no valid row number."""
         text = key[len(self._prefix) :]
         return int(text) if text.isdigit() and len(text) < 20 and (text == b"0" or text[:1] != b"0") else None
 
     def _following(self, row: int, keys: Sequence[bytes], at: int) -> int | None:
-        """The row of the next message that could be next or later."""
+        """Return the row number of the first later message that decides whether `row` came too early.
+
+        Messages with invalid numbers, with the same row, with earlier rows and with rows that came too early are
+        skipped. Return None if there is no such message.
+        """
         first, end = self._cursor.row, self._job.sent
         for number in map(self._number, keys[at + 1 : at + 1 + MAX_AHEAD]):
             if number not in (None, row) and first <= number < end and self._state(number) != _EARLY:
@@ -182,7 +206,7 @@ class PartitionComparison:
         return self._states[row - self._job.first] if row < self._job.sent else 0
 
     def _hold(self, row: int, text: bytes | None, detail: int | None) -> bool:
-        """Hold a row, unless too many are held."""
+        """Hold a row for a later comparison. Return False if the memory for held rows is full."""
         size = HELD_ROW_BYTES + len(text or b"")
         if self._held_bytes + size > self._max_held_bytes:
             return False
@@ -191,7 +215,7 @@ class PartitionComparison:
         return True
 
     def _release(self, row: int) -> tuple[bytes | None, int | None]:
-        """Stop holding a row, and return what was held; None for both if nothing was."""
+        """Stop holding a row. Return the two held values, or two times None if the row was not held."""
         self._states[row - self._job.first] = 0
         if (held := self._held.pop(row, None)) is None:
             return None, None
@@ -199,7 +223,7 @@ class PartitionComparison:
         return held
 
     def _take(self, value: bytes | None, offset: int, *, moved: bool) -> None:
-        """Compare the next row with its message; `moved` if that is out of order."""
+        """Compare the next expected row with its message. `moved` is true if the message is out of order."""
         rows = self._cursor.next(1)
         assert rows is not None
         self._pass(rows, offset)
@@ -210,13 +234,16 @@ class PartitionComparison:
         self._swapped = None
 
     def _take_early(self) -> None:
-        """Pass the next rows as long as they have already arrived."""
+        """Compare the next expected rows as long as their messages came too early and have already arrived."""
         while self._state(self._cursor.row) == _EARLY:
             value, offset = self._release(self._cursor.row)
             self._take(value, offset or 0, moved=True)
 
     def _skip_to(self, row: int, offset: int | None) -> None:
-        """Note all rows with lower numbers as missing, except rows that have already arrived."""
+        """Mark all expected rows before `row` as missing so far, except rows that have already arrived.
+
+        `offset` is the offset of the message with `row`. It is None after the last message.
+        """
         while self._cursor.row < row:
             self._take_early()
             if self._cursor.row >= row:
@@ -245,7 +272,7 @@ class PartitionComparison:
         last.from_ms, last.to_ms = earliest(last.from_ms, skip.from_ms), latest(last.to_ms, skip.to_ms)
 
     def _fill(self, row: int, value: bytes | None, offset: int) -> None:
-        """Note a row that comes after later ones as out of order, no longer as missing."""
+        """Record that a missing row has arrived after later rows. The row is out of order, and no longer missing."""
         skip = self._skips[bisect_right(self._skips, row, key=lambda skip: skip.first) - 1]
         line, date = self._release(row)
         self.not_compared += line is None
@@ -259,8 +286,10 @@ class PartitionComparison:
         self._log.add(DeliveryFinding(kind, first, end, self._job.partition, offset, None, *dates), date=before)
 
     def finish(self, low: int, hidden: int | None) -> None:
-        """Decide which rows are missing, after the last message. `low` is the first offset that the partition still
-        has. Messages at the offset `hidden` or later cannot be read yet.
+        """Decide, after the last message, which rows are missing.
+
+        `low` is the first offset that the partition still has. Messages with the offset `hidden` or higher cannot be
+        read yet. If `hidden` is None, all messages were read.
         """
         self._compare(self._waiting, last=True)
         self._skip_to(self._job.sent, None)
@@ -280,9 +309,10 @@ class PartitionComparison:
                     self._fault(FaultKind.MISSING, gone, seen, skip.offset, *dates, before=skip.date_before)
 
     def _written_before(self, low: int) -> int:
-        """The row before which rows may have been at offsets below `low`; `sent` if no offset of a step is known.
+        """Return the number of the first row that cannot have been at an offset below `low`.
 
-        Each row of a step takes an offset, from the one where the step began.
+        Rows before this row may have been deleted with their offsets. Each row of a query step takes at least one
+        offset, beginning with the offset of the step. If no offset of a step is known, return `sent`.
         """
         if not self._job.offsets:
             return self._job.sent
@@ -293,14 +323,15 @@ class PartitionComparison:
         return self._job.sent
 
     def _hidden_from(self, skip: SkippedRows, hidden: int | None) -> int:
-        """The row from which missing rows may be at the offset `hidden` or later.
+        """Return the number of the first missing row that may be at the offset `hidden` or higher.
 
-        Only rows after the last message can be hidden. Each of them takes an offset before the saved one.
+        Only rows after the last message can be hidden. Each of these rows takes an offset below the offset that the job
+        has saved. If no row can be hidden, return `sent`.
         """
         if skip.offset is not None or self._job.offset is None or hidden is None:
             return self._job.sent
         return self._job.sent - (self._job.offset - hidden)
 
     def _has(self, line: bytes, value: bytes | None) -> bool:
-        """Whether a message has the values of an expected row."""
+        """Whether the value of a message has the values of an expected row."""
         return value is not None and same_values(line, value, JSON_TOKENS, exact=self._cursor.exact)

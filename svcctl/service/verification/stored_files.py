@@ -1,6 +1,7 @@
-"""Files of S3 or HDFS: each is read back, and its bytes and its rows are compared with those that a job delivered.
+"""The check of files on S3 or HDFS: each file is read back and compared with the rows that a job delivered.
 
-The bytes are compared by their SHA-256, which also proves rows that cannot be produced again.
+The bytes of a file are compared too, by their SHA-256. So a file can be correct even if its rows cannot be produced
+again.
 """
 
 from __future__ import annotations
@@ -37,14 +38,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PIECE_BYTES = 1 << 20
 POLL_SECONDS = 0.1
-"""How soon a check ends that is stopped while it waits for the storage."""
+"""The interval, in seconds, at which a check that waits for the storage looks whether it was stopped."""
 SUFFIXES = {"plain": "", "gzip": ".gz", "zip": ".zip"}
-"""The endings of file names, by the value of `format`."""
+"""The endings of file names, by the value of the destination's parameter `format`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilesOfJob:
-    """The storage that a job writes to, and how its files are named: `web_000.csv` for the stem `web`."""
+    """The storage that a job writes to, and the parts of its file names.
+
+    For example, `web_000.csv` has the stem `web` and the extension `.csv`.
+    """
 
     storage: Storage
     stem: str
@@ -59,7 +63,7 @@ class FilesOfJob:
         return f"{self.stem}{of_number}{self.extension}{SUFFIXES[self.packing]}"
 
     def numbered(self) -> Iterator[tuple[str, int]]:
-        """The names and numbers of all files there, however they are packed."""
+        """Yield the name and the number of each numbered file in the storage, for all kinds of packing."""
         ending = f"{re.escape(self.extension)}(?:{'|'.join(map(re.escape, SUFFIXES.values()))})"
         pattern = re.compile(rf"{re.escape(self.stem)}_(\d{{3,}}){ending}")
         for name in self.storage.beginning(f"{self.stem}_"):
@@ -91,7 +95,10 @@ def of_s3(job: DeliveredJob, allowed: AllowedHosts) -> FilesOfJob:
 
 
 def of_hdfs(job: DeliveredJob, allowed: AllowedHosts) -> FilesOfJob:
-    """A NameNode is connected to at an address that was checked, and must be listed itself where hosts are limited."""
+    """Return the files of a job with the destination HDFS.
+
+    If the allowed hosts are limited, the NameNode must be listed. The connection then uses an address that was checked.
+    """
     from svcctl.storage.hdfs import Hdfs
 
     destination = Destination(job.type, job.params)
@@ -110,8 +117,9 @@ def files_of(job: DeliveredJob, allowed: AllowedHosts) -> FilesOfJob:
 def check_files(
     job: DeliveredJob, cursor: ExpectedCursor, log: FaultLog, allowed: AllowedHosts, stopped: Callable[[], bool]
 ) -> Generator[None]:
-    """Compare the files of a job with its rows; yields from time to time. Unavailable when the storage does not answer,
-    CredentialsError when it denies the access.
+    """Compare the files of a job with its expected rows. Yields from time to time.
+
+    Raises Unavailable if the storage does not answer. Raises CredentialsError if the storage denies access.
     """
     with _explained(), closing(files_of(job, allowed)) as files:
         check = _Check(job, files, cursor, log, stopped)
@@ -132,7 +140,7 @@ def _explained() -> Iterator[None]:
 
 
 class _Check:
-    """The check of a job's files, one after the other."""
+    """The check of a job's files. The files are checked one after another."""
 
     def __init__(
         self,
@@ -149,7 +157,7 @@ class _Check:
         self._stopped = stopped
 
     def compare(self, file: FileEntry) -> Iterator[None]:
-        """Compare one file; yields from time to time."""
+        """Compare a file with its expected rows. Yields from time to time."""
         self.pass_unfiled(file.first)
         name = self._files.name(file.number)
         if self._answer(lambda: self._files.storage.size(name)) is None:
@@ -159,7 +167,7 @@ class _Check:
         stored = self._hashed(name, sha256.update)
         with closing(stored), closing(self._unpacked(stored)) as pieces:
             yield from comparison.compare(FileText(pieces))
-            deque(stored, maxlen=0)  # what was not read is hashed too
+            deque(stored, maxlen=0)  # reads the rest of the file, so that it is hashed too
         if sha256.hexdigest() not in file.sha256:
             self._log.tally.not_reproducible += comparison.not_reproducible
             if not comparison.has_faults:
@@ -167,7 +175,7 @@ class _Check:
                 self._fault(FaultKind.ALTERED, file.first, file.end, name)
 
     def _miss(self, file: FileEntry, name: str) -> None:
-        """Note the rows of a file that is not there, except those that may be gone."""
+        """Count the rows of a file that does not exist. Old rows count as no longer there, other rows as missing."""
         for rows in self._cursor.take(file.end):
             for part, is_old in self._cursor.by_age(rows):
                 if is_old:
@@ -176,22 +184,23 @@ class _Check:
                     self._fault(FaultKind.MISSING, part.first, part.end, name, *part.range_of_dates())
 
     def pass_unfiled(self, row: int) -> None:
-        """Pass the rows before this one that are in no file of the log."""
+        """Pass the next rows before `row`, which are in no file of the log. These rows cannot be checked."""
         if row > self._cursor.row:
             self._log.tally.not_reproducible += row - self._cursor.row
             self._log.tally.notes.append(f"rows {self._cursor.row} to {row - 1} are in no file that is logged")
         deque(self._cursor.take(row), maxlen=0)
 
     def find_foreign(self) -> None:
-        """Note the files with names of the job that no job of the service has logged.
+        """Find foreign files: files with names of the job that are in the log of no job.
 
-        Files after the last one of a running job are not logged yet.
+        If the job is running, files with higher numbers than all logged files do not count as foreign, because they may
+        be logged later.
         """
         own = {self._files.name(file.number): file.number for file in self._job.files}
         if not own:
             return
         files = self._answer(lambda: sorted(self._files.numbered(), key=itemgetter(1)))
-        claimed = self._job.claimed()  # after the files: each is in the state before it is at its destination
+        claimed = self._job.claimed()  # after the files, since each file is logged before it is stored
         first, last = min(own.values()), max([*own.values(), *claimed])
         for name, number in files:
             if number < first or name in own or number in claimed:
@@ -205,15 +214,16 @@ class _Check:
         self._log.add(DeliveryFinding(kind, first, end, None, None, name, *dates))
 
     def _hashed(self, name: str, update: Callable[[bytes], object]) -> Generator[bytes]:
-        """The bytes of a file in pieces, which are hashed on their way."""
+        """Yield the bytes of a file in pieces. Each piece is also passed to `update`, which hashes it."""
         pieces = self._files.storage.read(name)
         while (piece := self._answer(lambda: next(pieces, None))) is not None:
             update(piece)
             yield piece
 
     def _answer(self, request: Callable[[], T]) -> T:
-        """The answer of the storage to a request, for which a library may wait for a minute. Unavailable when the check
-        is stopped.
+        """Run a request to the storage in a thread, and return its result.
+
+        Raises Unavailable soon after the check is stopped, although the request itself may wait for a minute.
         """
         answer = in_thread(request, "verify storage")
         while not self._stopped():
@@ -222,7 +232,7 @@ class _Check:
         raise Unavailable("the check is stopped")
 
     def _unpacked(self, stored: Generator[bytes]) -> Generator[bytes]:
-        """The csv of a file. EOFError if the file is cut, and any error of a library if it is damaged."""
+        """Yield the csv text of a file. Raises EOFError if the file is cut off, and another error if it is damaged."""
         match self._files.packing:
             case "gzip":
                 return _gunzipped(stored)
@@ -246,7 +256,10 @@ def _gunzipped(stored: Iterable[bytes]) -> Generator[bytes]:
 
 
 def _unzipped(stored: Iterable[bytes], password: str) -> Generator[bytes]:
-    """The first file of an archive, whose end is read first: it is copied to a temporary file."""
+    """Yield the bytes of the first file in a zip archive.
+
+    The directory of an archive is at its end. So the archive is first copied to a temporary file.
+    """
     import pyzipper
 
     with tempfile.TemporaryFile() as copy:

@@ -1,8 +1,8 @@
-"""The check of a job with the jobs that it continues, the oldest first, and what it finds as JSON.
+"""The check of a job and of the older jobs that it continues, and the results as JSON.
 
-A check reads the state, the tables and the destination. It counts as no query and needs no lease. It covers the rows up
-to the position that was saved when it began. A service makes at most MOST_CHECKS at once, and at most one
-of a job.
+The oldest job is checked first. A check reads the database, the tables and the destination. It does not count as a
+query, and needs no lease of the job. It covers the rows that were delivered and saved before the check began. A service
+runs at most MOST_CHECKS checks at once, and at most one check of each job.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ from svcctl.service.verification.expected import Production
 from svcctl.service.verification.findings import FaultLog
 
 MOST_CHECKS = 2
-"""The most checks of a service at the same time."""
+"""The maximum number of checks that a service runs at the same time."""
 VERIFIABLE = ("kafka", "s3", "hdfs")
 """The types of destinations that can be verified."""
 COUNTS = {kind: "outOfOrder" if kind is FaultKind.OUT_OF_ORDER else str(kind) for kind in FaultKind}
-"""The member of a result for each kind of fault."""
+"""The name of the member of a result that has the number of rows with a fault, by kind of fault."""
 
 CheckDelivery = Callable[..., Iterator[DeliveryFinding | CheckProgress | CheckTally]]
-"""A function like `check`, which compares what a destination has with the rows that are expected there."""
+"""A function like `check`, which compares the rows at a destination with the expected rows."""
 
 _log = logging.getLogger("svcctl.service")
 
 
 class Checks:
-    """The checks of a service that are running."""
+    """The running checks of a service."""
 
     def __init__(self, store: Store, engines: Engines, jobs: Jobs, allowed: AllowedHosts, check: CheckDelivery) -> None:
         self.store = store
@@ -71,12 +71,15 @@ class Checks:
         self._lock = threading.Lock()
 
     def begin(self, account: Account, job_id: str, since: int | None, *, keep: bool) -> JobCheck:
-        """Begin the check of a job. Rows dated before `since`, in epoch milliseconds, may be gone; with `keep` this
-        also holds for later checks.
+        """Begin the check of a job.
 
-        NotFound without the job, ServiceError if it cannot be verified, Conflict when too many checks are running.
+        Rows with a date before `since` (epoch milliseconds) may no longer be at the destination. If `keep` is true, the
+        date is saved for later checks.
+
+        Raises NotFound if the account has no such job. Raises ServiceError if the job cannot be verified. Raises
+        Conflict if a check of this job is running, or if too many checks are running.
         """
-        shown = self.jobs.get(account, job_id)  # before its position is read, which is then at least as far
+        shown = self.jobs.get(account, job_id)  # read first, so that the progress read later covers its date
         job = self.jobs.owned(account, job_id)
         if job.type not in VERIFIABLE or job.request is None:
             reason = f"the destination {job.type} keeps no rows" if job.request is not None else str(job.unreadable)
@@ -99,13 +102,13 @@ class Checks:
         return check
 
     def end(self, check: JobCheck) -> None:
-        """Forget a check that is over."""
+        """Remove a check that has ended."""
         with self._lock:
             self._running.remove(check)
 
 
 class JobCheck:
-    """One check: `lines` is iterated in one thread, the other methods may be called from any."""
+    """A check of a job. Only one thread may iterate over `lines`. Any thread may call the other methods."""
 
     def __init__(self, checks: Checks, job: StoredJob, shown: models.Job, since: int | None, *, keep: bool) -> None:
         self._checks = checks
@@ -115,16 +118,16 @@ class JobCheck:
         self._since = kept_from if since is None else since
         self._is_kept = keep or self._since == kept_from
         self.jobs = {job.id for job in self._chain}
-        """The IDs of all jobs that it covers."""
+        """The IDs of all jobs that the check covers."""
         self._stopped = threading.Event()
         self._production: Production | None = None
         self.progress: dict[str, Any] = {"job": self._chain[0].id, "rows": 0, "of": 0}
-        """The number of rows that are compared, of the job that is checked now."""
+        """The ID of the job that is being checked, the number of its rows compared so far, and of all its rows."""
         self.lines = self._objects()
-        """The findings, results and errors. Closing it releases what the check holds."""
+        """A generator of the findings, results and errors. To close it releases the resources of the check."""
 
     def stop(self) -> None:
-        """End the work soon; the engine may miss this while a statement starts."""
+        """Ask the check to end soon. The engine may miss the call while a statement starts."""
         self._stopped.set()
         if (production := self._production) is not None:
             production.interrupt()
@@ -140,8 +143,10 @@ class JobCheck:
                 yield {"error": _refusal(error, job)}
 
     def _of_job(self, job: StoredJob, gap_before: int | None) -> Generator[dict[str, Any], None, int | None]:
-        """The findings about one job of the chain, and its result. Returns the date of its first gap in epoch
-        milliseconds; `gap_before` is that of the jobs before it."""
+        """Yield the findings of a job, and then its result. Return the date of the first gap, in epoch milliseconds.
+
+        A gap is a row with a fault of GAPS. `gap_before` is the date of the first gap of the older jobs.
+        """
         store, delivered, whole = self._checks.store, *delivered_by(self._checks.store, job)
         delivered = replace(delivered, since=self._since)
         production = Production(
@@ -164,7 +169,7 @@ class JobCheck:
         for fault in production.faults:
             count = fault.end - fault.first
             tally.add(fault.kind, count, fault.from_ms)
-            if fault.kind is FaultKind.FOREIGN:  # rows that their step does not have, which cannot be produced either
+            if fault.kind is FaultKind.FOREIGN:  # rows without an event, which are also counted as not reproducible
                 tally.not_reproducible = max(0, tally.not_reproducible - count)
             yield {"finding": _finding(job, fault)}
         reached = max(self._up_to.get(job.id, job.progress.last_datetime), tally.last_date or 0)
@@ -177,11 +182,14 @@ class JobCheck:
     def _remember(
         self, job: StoredJob, delivered: DeliveredJob, tally: CheckTally, gap_before: int | None, reached: int
     ) -> int | None:
-        """Save the date up to which a job is verified, and return it. It never passes a gap, nor the date `reached`
-        up to which rows were checked."""
+        """Save the date up to which a job is verified, and return this date.
+
+        The date is always before the first gap, and never after `reached`. `reached` is the date up to which rows were
+        checked.
+        """
         gap = earliest(gap_before, tally.gap_from, tally.hidden_from)
         dateless = any(tally.counts[kind] for kind in GAPS) and tally.gap_from is None
-        # A date that is not kept says nothing of rows that no check has found before.
+        # If `since` is only for this check, older rows that no check has found before do not count as verified.
         excused = tally.no_longer_there > 0 and not self._is_kept and (job.verified or 0) < (self._since or 0)
         if dateless or excused or (delivered.first == delivered.sent > 0):
             return job.verified
@@ -196,10 +204,11 @@ class JobCheck:
 def check(
     job: DeliveredJob, expected: Iterable[ExpectedRows], *, allowed: AllowedHosts, stopped: Callable[[], bool]
 ) -> Iterator[DeliveryFinding | CheckProgress | CheckTally]:
-    """Compare the destination of a job, of Kafka, S3 or HDFS, with its rows; the last item is the tally.
+    """Compare the rows at a job's destination with the expected rows. The destination is Kafka, S3 or HDFS.
 
-    The iterator ends without it soon after `stopped` has returned True. Unavailable when the destination does not
-    answer, or may not be connected to; CredentialsError when it denies the access.
+    The last yielded item is a CheckTally with the figures of the check. If `stopped` returns True, the iterator ends
+    soon, without a CheckTally. Raises Unavailable if the destination does not answer or is not an allowed host. Raises
+    CredentialsError if the destination denies access.
     """
     if job.type == "kafka":
         from svcctl.service.verification.kafka_topic import check_topic as compare
@@ -224,7 +233,10 @@ def check(
 
 
 def _chain(store: Store, job: StoredJob) -> tuple[list[StoredJob], list[str]]:
-    """The jobs that are checked together, the oldest first, and notes about those that cannot be."""
+    """Return a job and the older jobs that it continues, the oldest first. Also return notes for people.
+
+    A note tells that an older job cannot be verified. The list then begins after that job.
+    """
     chain, notes = [job], list[str]()
     while (before := chain[0].continues) is not None:
         older = next(iter(job_table.logged(store, before)), None)
@@ -237,7 +249,10 @@ def _chain(store: Store, job: StoredJob) -> tuple[list[StoredJob], list[str]]:
 
 
 def delivered_by(store: Store, job: StoredJob) -> tuple[DeliveredJob, bool]:
-    """The rows of a job that can be checked, and whether the last step with rows was delivered to its end."""
+    """Return the rows of a job that can be checked, and whether the last query step with rows is complete.
+
+    A step is complete if all of its rows were delivered.
+    """
     progress, running = _progress(store, job)
     sent, memo = progress.sent, progress.checkpoint.memo
     last = step_log.last(store, job.id)
@@ -252,7 +267,7 @@ def delivered_by(store: Store, job: StoredJob) -> tuple[DeliveredJob, bool]:
     offsets = step_log.offsets(store, job.id, sent)
 
     def goes_on() -> bool:
-        """Whether the job runs, or was started since: then it may have delivered more rows."""
+        """Whether the job may have delivered more rows, because it runs or was started since."""
         now = job_table.get(store, job.id)
         latest, runs = (progress, False) if now is None else _progress(store, now)
         return running or runs or latest.sent > sent
@@ -271,15 +286,18 @@ def delivered_by(store: Store, job: StoredJob) -> tuple[DeliveredJob, bool]:
         claimed=partial(_claimed, store, job),
         since=None,
     )
-    last = step_log.last(store, job.id, sent)  # without steps that have begun since the progress was read
-    in_last_step = last is None or progress.checkpoint.step == last.step  # so more of its rows may follow
+    last = step_log.last(store, job.id, sent)  # leaves out steps that began after the progress was read
+    in_last_step = last is None or progress.checkpoint.step == last.step  # then more rows of this step may follow
     return delivered, ended or job.status is JobStatus.COMPLETED or not in_last_step
 
 
 def _progress(store: Store, job: StoredJob) -> tuple[JobProgress, bool]:
-    """The progress of a job, and whether its rows are being delivered."""
+    """Return the progress of a job, and whether its rows are being delivered.
+
+    A newer job that continues this job may deliver the rest of its rows. The progress of this rest counts too.
+    """
     progress, running = job.progress, job.status is JobStatus.RUNNING
-    for other in job_table.owned(store, job.owner):  # a job that continues this one delivers its last rows
+    for other in job_table.owned(store, job.owner):  # a job that continues this job delivers its last rows
         rest = other.progress.before
         if rest is not None and rest.job_id == job.id and rest.progress.sent >= progress.sent:
             progress, running = rest.progress, other.status is JobStatus.RUNNING
@@ -287,7 +305,10 @@ def _progress(store: Store, job: StoredJob) -> tuple[JobProgress, bool]:
 
 
 def _claimed(store: Store, job: StoredJob) -> set[int]:
-    """The numbers of files in the place of a job that its service has logged, or is about to complete."""
+    """Return the numbers of the files that all jobs of the service have in the place of a job.
+
+    Files that are about to be completed are included.
+    """
     place = job.type, place_of_files(job.type, job.params, job.id)
     numbers: set[int] = set()
     for other in job_table.logged(store):
@@ -301,7 +322,7 @@ def _claimed(store: Store, job: StoredJob) -> set[int]:
 
 
 def _log_notes(delivered: DeliveredJob, date: int | None) -> list[str]:
-    """A note about the rows from before the log."""
+    """Return a note if the job has delivered rows before its log began. `date` is the date of the first logged row."""
     if delivered.first == 0:
         return []
     if delivered.first == delivered.sent:
@@ -342,7 +363,7 @@ def _result(job: StoredJob, tally: CheckTally, up_to: int, verified: int | None,
 
 
 def _refusal(error: Exception, job: StoredJob) -> Mapping[str, Any]:
-    """The error that ends a check, as JSON."""
+    """Return the error that ends a check, as JSON. The log gets the traceback of a defect of the service."""
     if not isinstance(error, SvcctlError):
         _log.error("the check of job %s failed", job.id, exc_info=error)
         message = "the service failed on this check; its log has the reason"

@@ -1,4 +1,4 @@
-"""The order of a user, the export that is planned for the order, and the summary of a run."""
+"""The classes for an export: the order of the user, the plan of a run, and the summary of a run."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order: the query, the target, the range and the options that a user gave.
+    """The query, the target, the range and the options that a user gives for an export.
 
-    Dates are epoch seconds, lengths are in seconds. `service` is the base URL without credentials. `zone` is the time
-    zone of three things: the dates in the rows, the windows, and the dates in file names; None for UTC. Events before
-    the date `settled` no longer arrive, so a run ends with the last whole window before this date.
+    Dates are epoch seconds, and lengths are in seconds. `service` is the base URL without credentials. `zone` is the
+    time zone of the dates in the rows, of the windows, and of the dates in file names. If `zone` is None, UTC is used.
+    Events with dates before `settled` no longer arrive, so a run ends with the last whole window before `settled`.
 
-    `incremental` says that each run starts at the end of the last run. `state` is the name of the state that writes to
-    the target. `until` is the end of the last run of this state; None before the first run.
+    `incremental` is true if each run starts at the end of the last run. `state` is the name of the saved state that
+    belongs to the target. `until` is the end of the last run in this state. It is None before the first run.
     """
 
     query: str
@@ -52,11 +52,12 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """The plan of a run of an order. The range of the run is `whole`, and it is cut into `windows`.
+    """The plan of a run. The range of the run is `whole`, which is cut into the time windows `windows`.
 
-    `storage` holds the files, and `target` is the target by its name in that storage. `distant` says that the storage
-    is a server. A rerun then compares sizes instead of hashes, to save transfers. `notes` are notes for the user. The
-    record of a state keeps at most `kept_windows` windows of earlier runs. `columns` are the columns in the record.
+    `storage` holds the files, and `target` has the path of the files in this storage. `distant` is true if the storage
+    is a server. A later run then compares the sizes of files instead of their hashes, to save transfers. `notes` are
+    texts for the user. For an export with a state, the record keeps at most `kept_windows` windows of earlier runs.
+    `columns` are the columns in the record.
     """
 
     order: Order
@@ -74,7 +75,7 @@ class Export:
 
     @property
     def request(self) -> QueryRequest:
-        """The request for the whole range. Its time zone is the offset at the start of the range."""
+        """The request for the whole range. Its time zone is the UTC offset that applies at the start of the range."""
         order, whole, zone = self.order, self.whole, self.identity.time_zone
         return QueryRequest(
             whole.start,
@@ -87,17 +88,17 @@ class Export:
 
     @property
     def folder(self) -> str:
-        """The folder of the record and the parts, with a slash at its end."""
+        """The path of the folder with the record and the parts. The path ends with a slash."""
         return folder_of(self.target)
 
     @property
     def record_path(self) -> str:
-        """The path of the record."""
+        """The path of the record file."""
         return path_of(self.target)
 
     @property
     def growing(self) -> str:
-        """The path at which the merged file grows, before it gets its name."""
+        """The temporary path of the merged file while it is incomplete."""
         return f"{self.folder}merged"
 
     @property
@@ -106,13 +107,13 @@ class Export:
         return self.target.path(self.whole)
 
     def part(self, window: Window) -> str:
-        """Return the path of the part of a window."""
+        """Return the path of the part, which is the file with the rows of a window."""
         return self.parts((window,))[window]
 
     def parts(self, windows: Iterable[Window]) -> dict[Window, str]:
-        """Return the path of the part of each window.
+        """Return the paths of the parts, which are the files with the rows of a window each.
 
-        If the offset of the zone changes, the dates of a merged file are all written with the offset at its start. The
+        If the UTC offset of the zone changes, all dates in a merged file have the offset at the start of the file. The
         names of the parts then contain this offset, because a merged file with another offset needs other parts.
         """
         zone, folder = self.file_zone(self.whole), self.folder
@@ -120,16 +121,16 @@ class Export:
         return {window: f"{folder}{window.name}{offset}.{self.format.name}{self.compression}" for window in windows}
 
     def file_zone(self, file: Window) -> Zone | None:
-        """Return the zone of the dates in a file that covers the range `file`; None if no zone is requested.
+        """Return the zone of the dates in a file that covers the range `file`. Return None if no zone is requested.
 
-        In the date format iso, each date contains its own offset. In other formats, all dates of a file have the offset
-        that the zone has at the start of the file.
+        In the date format iso, each date contains its own UTC offset. In other formats, all dates of a file have the
+        UTC offset at the start of the file.
         """
         zone = self.identity.time_zone
         return zone if zone is None or self.identity.date_format == "iso" else zone.fixed(file.start)
 
     def tasks(self) -> dict[Window, Task]:
-        """Return the task of each window."""
+        """Return the task of each window. A task has everything that a worker needs to fetch the window."""
         per_window, task = self.target.per_window, self.task
         paths = self.target.paths(self.whole, self.windows) if per_window else self.parts(self.windows)
         return {
@@ -141,16 +142,16 @@ class Export:
     def joins_windows(self) -> bool:
         """Whether one request may fetch several windows.
 
-        If each window has its own file, the rows of the answer are assigned to windows by their dates. With a merged
-        file, windows may have different offsets, so several windows are fetched by one request only if no zone is
-        requested.
+        If each window has its own file, this is possible if the rows of the answer can be assigned to windows by their
+        dates. For a merged file, this is possible if no time zone is requested, because windows in a time zone may have
+        different UTC offsets.
         """
         if self.target.per_window:
             return self.format.joins and is_dated(self.order.query) and self.whole in SPLIT_RANGE
         return self.identity.time_zone is None
 
     def joined(self, tasks: Sequence[Task]) -> Task:
-        """Return one task for the windows of several tasks. The windows must follow each other without a gap."""
+        """Return one task for the windows of several tasks. There must be no gap between the windows."""
         window = Window(tasks[0].window.start, tasks[-1].window.end)
         if self.target.per_window:
             return replace(tasks[0], window=window, path="", parts=tuple(tasks))
@@ -175,13 +176,15 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The result of a run. `rows`, `bytes` and `windows` are totals of the range.
+    """The result of a run. `rows`, `bytes` and `windows` are the numbers for the whole range.
 
     `fetched` is the number of windows that this run fetched. `gaps` are the missing windows, each with its error.
-    `until` is the epoch second up to which the export is finished: the start of the first gap, or the end of the range
-    without a gap. A merged file with a gap is not published, so `until` is then the start of the range. `idle` says
-    that there was nothing to do. `replaced` has a text for each finished file that the run replaced, with a description
-    of the old content. `files` are the addresses of the finished files.
+    `until` is the epoch second up to which the export is finished. Without gaps, this is the end of the range. With
+    gaps and a file for each window, it is the start of the first gap. With gaps and a merged file, it is the start of
+    the range, because a merged file with a gap is not published.
+
+    `idle` is true if there was nothing to do. `replaced` has a text for each finished file that the run replaced. The
+    text describes the old content. `files` are the addresses of the finished files.
     """
 
     rows: int

@@ -1,9 +1,10 @@
-"""The formats of an export. A format writes the rows of a window as a part, and merges the parts into one file.
+"""The file formats of an export. `FORMATS` has a row for each format.
 
-A format is a row of `FORMATS`. In csv, tsv and ndjson, the bytes of the service are checked and stored unchanged. A
-part holds only rows, and is compressed on its own. The merged file consists of the heading and all parts, one after the
-other. This also works for compressed parts, because a gzip or zstd file may have several members. A parquet file has
-the column types of the answer.
+A format writes the rows of each time window as a separate file, which is called a part. Then it merges the parts into
+one file. In csv, tsv and ndjson, the bytes from the service are checked and stored unchanged. A part has rows without a
+heading, and each part is compressed separately. The merged file has the heading, followed by all parts. This also works
+for compressed parts, because a gzip or zstd file may have several members. A parquet file has the column types of the
+answer.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ Part = Callable[[], Iterator[bytes]]
 
 
 Look = Callable[[tuple[str, ...]], None]
-"""A function that is called with the names of the columns before the first row is written. It may raise an error."""
+"""A function that gets the names of the columns before the first row is written. The function may raise an error."""
 
 
 class WritePart(Protocol):
-    """A function that writes the rows of an answer; see `ExportFormat`.
+    """A function that writes the rows of an answer, see `ExportFormat`.
 
-    In ndjson, the first row gives the names of the columns.
+    For ndjson, the names of the columns come from the first row.
     """
 
     def __call__(
@@ -48,14 +49,15 @@ class WritePart(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat:
-    """A format: the mode.type to request from the service, and the functions that write files in this format.
+    """A file format: the response format to request from the service, and the functions that write files.
 
-    `part(answer, sink, whole, losses)` writes the rows of one window. It returns the head: the heading of csv and tsv,
-    or the columns of parquet. All windows of a file must have the same head. With `whole`, the part is a complete file
-    with its heading. Values that the format cannot hold are counted in `losses`.
+    `mode` is the response format. `part(answer, sink, whole, losses)` writes the rows of one time window. The function
+    returns the head, which is the heading of csv and tsv, or the columns of parquet. All windows of a file must have
+    the same head. With `whole`, the function writes a complete file with its heading. Values that the format cannot
+    hold are counted in `losses`.
 
     `merged(parts, head, sink)` writes the parts of all windows, in order, as one file. In formats with a `heading`, the
-    caller must have written the head already.
+    caller must write the head before this call.
     """
 
     name: str
@@ -64,17 +66,17 @@ class ExportFormat:
     merged: Callable[[Iterable[Part], str, ByteSink], None]
     heading: bool = False
     joins: bool = True
-    """Whether the merged file is the concatenation of its parts."""
+    """Whether the merged file is the heading, followed by the unchanged bytes of all parts."""
     compressible: bool = True
-    """Whether .gz or .zst may follow the ending of the format. (Parquet compresses its own data.)"""
+    """Whether file names may have .gz or .zst after the ending of the format. Parquet compresses its data itself."""
 
     def columns(self, head: str) -> str:
-        """Return the columns in a head as one line. In parquet, their types are included."""
+        """Return the columns in a head as one line. For parquet, the line includes the types of the columns."""
         return head.strip() if self.heading or not head else ", ".join(" ".join(column) for column in json.loads(head))
 
 
 def _lines(*, heading: bool) -> WritePart:
-    """Return a function that writes the bytes of the service.
+    """Return a function that writes the bytes of an answer unchanged.
 
     With `heading`, the first block of an answer is the heading.
     """
@@ -94,9 +96,9 @@ def _lines(*, heading: bool) -> WritePart:
 
 
 def members(lines: bytes) -> tuple[str, ...]:
-    """Return the names in the first object of ndjson.
+    """Return the names in the first object of an ndjson text.
 
-    Another text gives no names; the reader of the answer refuses it.
+    If the text is not ndjson, return no names. The reader of the answer refuses such a text later.
     """
     try:
         row = json.loads(lines.partition(b"\n")[0])
@@ -106,7 +108,7 @@ def members(lines: bytes) -> tuple[str, ...]:
 
 
 def _joined(parts: Iterable[Part], head: str, sink: ByteSink) -> None:
-    """Write the parts one after the other, after the heading."""
+    """Write the bytes of all parts. The caller has already written the heading."""
     for part in parts:
         for piece in part():
             sink.write(piece)
@@ -154,12 +156,13 @@ FORMATS = {
 
 
 def format_of(path: str, name: str | None) -> tuple[ExportFormat, str]:
-    """Return the format for a path, and the ending of its compression ("" for none).
+    """Return the format for a path, and the ending of the compression, such as ".gz".
 
-    The format is that of `name`, or else that of the path's ending.
+    Without compression, the second value is "". `name` is the name of the format. If `name` is None, the ending of the
+    path decides the format.
 
-    Raises UsageError if the name is unknown, if the path has the ending of another format, or if there is no name and
-    the ending is unknown.
+    Raises UsageError if `name` is unknown, or if the path has the ending of another format. Without `name`, raises
+    UsageError if the ending is unknown. Also raises UsageError if the format cannot be compressed.
     """
     compression = next((ending for ending in COMPRESSIONS if path.endswith(ending)), "")
     ending = path.removesuffix(compression).rpartition(".")[2].lower()

@@ -1,6 +1,6 @@
-"""The identity of an export: query, format, window length, service and dates.
+"""The identity of an export: its query, format, window length, service and dates.
 
-Exports with the same identity share files and parts. An export never uses the files of an export with another identity.
+Exports with the same identity can share files. An export never uses the files of an export with another identity.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from svcctl.exports.windows import Window, WindowGrid
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The query, format, window length, service and dates of an export."""
+    """The identity of an export: its query, format, window length, service and dates."""
 
     query: str
     """The query in one line, without comments."""
     format: str
     window: int
-    """The length of a window in seconds."""
+    """The length of a time window in seconds."""
     service: str
     """The base URL of the service, without credentials."""
     date_format: str | None = None
     time_zone: Zone | None = None
-    """The zone of the dates in the rows; None if no zone is requested."""
+    """The time zone of the dates in the rows. It is None if no zone is requested."""
     window_zone: Zone | None = None
-    """The zone of the windows and of the dates in file names; None for UTC."""
+    """The time zone of the time windows and of the dates in file names. It is None for UTC."""
     window_origin: int = 0
-    """The local time from which windows are counted, written as epoch seconds as if it were in UTC."""
+    """The local time from which windows are counted. It is given as the epoch seconds of the same clock time in UTC."""
 
     @property
     def clocks(self) -> tzinfo:
-        """The zone of the windows and of the dates in file names, as a tzinfo."""
+        """The time zone of the windows and of the dates in file names, as a tzinfo object."""
         return UTC if self.window_zone is None else self.window_zone.clocks
 
     @property
     def grid(self) -> WindowGrid:
-        """The grid that has the edges of all windows."""
+        """The rule for the edges of all windows."""
         return WindowGrid(self.window, self.clocks, self.window_origin)
 
     def count(self, windows: Iterable[Window]) -> int:
-        """Return the number of windows in the given ranges."""
+        """Return the number of windows of this identity in the ranges `windows`."""
         return sum(map(self.grid.count, windows))
 
     @property
     def named(self) -> Mapping[str, str]:
-        """The values of all fields, by names that users know. The name of an option is written without its dashes."""
+        """The values of all fields, by names for users. The name of an option is written without its dashes."""
         members = {"query": self.query, "format": self.format, "service": self.service}
         zone = self.window_zone or self.time_zone
         options = {"date format": self.date_format, "time zone": zone.name if zone else None}
@@ -61,7 +61,7 @@ class Identity:
         return members | {name: value for name, value in options.items() if value is not None}
 
     def difference(self, other: Identity) -> tuple[str, str]:
-        """Return the differences from `other` in words, and the options that make `other` equal to this identity."""
+        """Return two texts: the differences from `other`, and the options that make `other` equal to this identity."""
         own, others = self.named, other.named
         differences, options = [], []
         for name in {**own, **others}:
@@ -79,14 +79,14 @@ class Identity:
 
     @property
     def key(self) -> str:
-        """The key of the identity: the SHA-256 hash of all fields, in hexadecimal."""
+        """The SHA-256 hash of all fields, in hexadecimal. Equal identities have the same key."""
         text = json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the identity as the member `about` of a record. Zones are written by name.
+        """Return the identity as JSON, for the member `about` of a record.
 
-        `clock` is the zone of the windows.
+        Time zones are written by name. `clock` is the zone of the windows.
         """
         options = {
             "date_format": self.date_format,
@@ -104,9 +104,9 @@ class Identity:
 
     @classmethod
     def from_json(cls, query: str, format: str, window: int, service: str, options: Mapping[str, Any]) -> Identity:
-        """Return the identity in the member `about` of a record.
+        """Make an identity from the member `about` of a record.
 
-        Raises TypeError for unknown members, and UsageError for an unknown zone.
+        Raises TypeError for unknown members. Raises UsageError for an unknown time zone.
         """
         zones = {name: named_zone(options[name]) if name in options else None for name in ("time_zone", "clock")}
         if unknown := options.keys() - {"date_format", "origin", *zones}:

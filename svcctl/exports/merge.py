@@ -1,9 +1,14 @@
-"""The merged file: a heading, and the parts of all windows in order.
+"""The merged file of an export: a heading, followed by the rows of all time windows in order.
 
-A local merged file grows, except in parquet: as soon as all earlier windows are in the file, a part is appended to the
-file and then removed. So the disk holds each row once, the next run merges only new windows, and a killed run loses
-only the windows that were being fetched. On a server, and in parquet, each run writes the whole file from its parts.
-These parts stay until the file has its name. Each part is hashed again while it is read.
+The rows of each window are first stored in a file of their own, which is called a part. There are two ways to merge the
+parts:
+- A local file grows during the run. A part is appended as soon as all earlier windows are in the file, and the part is
+  then removed. So the disk holds each row once. The next run merges only new windows. A killed run loses only the
+  windows that were being fetched.
+- On a server, and in the format parquet, each run writes the whole file from the parts. The parts are kept until the
+  file is complete.
+
+Each part is hashed again while it is read.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class DamagedPart(Exception):
-    """A part that does not match its entry in the record."""
+    """Raised for a part, the file with the rows of a window, that does not match its hash in the record."""
 
     def __init__(self, window: Window) -> None:
         super().__init__(str(window))
@@ -36,7 +41,7 @@ class DamagedPart(Exception):
 
 
 class Hashed:
-    """A sink that counts and hashes the bytes that it passes on to another sink."""
+    """A sink that counts and hashes bytes, and writes the bytes to another sink."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -62,25 +67,27 @@ class MergedFile(Hashed):
         self.grows = grows
 
     def note_moved(self, entry: ExportedFile, offset: int) -> None:
-        """Note in the record that a window begins at the byte `offset` of this file.
+        """Save in the record that the rows of a window begin at the byte `offset` of this file.
 
-        The part of the window is then removed. Does nothing unless the file grows.
+        The record then removes the part of the window. Does nothing if the file is written as a whole from its parts.
         """
         if self.grows:
             self._record.move(replace(entry, offset=offset))
 
     def publish(self) -> None:
-        """Give the file its name.
+        """Complete the file and give it its final name.
 
-        Before that, the hash is saved in the record, so that a rerun can check the named file.
+        Before that, the hash is saved in the record, so that the next run can check the file if this run is killed.
         """
         self._record.note_merged(self.bytes, self.sha256)
         self._sink.complete()
 
     def resume(self, growing: GrowingObject, export: Export) -> None:
-        """Keep the beginning of the file, as far as it matches the record and the windows of this run.
+        """Continue the incomplete file of an earlier run.
 
-        A sound window that has another place in this run's file is copied into a part again.
+        The beginning of the file is kept if its windows are undamaged, and are the first windows of this run. The other
+        windows before the first damaged window are copied back into separate files (parts). The file is then cut off
+        after its kept beginning.
         """
         record = self._record
         inside = sorted((entry for entry in record.entries.values() if entry.offset is not None), key=_offset)
@@ -100,7 +107,7 @@ class MergedFile(Hashed):
 
 @contextmanager
 def merged_file(export: Export, record: OpenRecord, *, overwrite: bool) -> Iterator[MergedFile]:
-    """Begin or resume the merged file of an export. If the file is not published, the next run can resume it."""
+    """Begin or resume the merged file of an export. If the file is not published, the next run can resume the file."""
     storage = export.storage
     grows = export.format.joins
     growing = storage.grow(export.path, export.growing, overwrite=overwrite) if grows else None
@@ -112,9 +119,10 @@ def merged_file(export: Export, record: OpenRecord, *, overwrite: bool) -> Itera
 
 
 def heading_of(export: Export, head: str) -> bytes:
-    """Return the heading of the merged file.
+    """Return the bytes of the heading of the merged file.
 
-    If the file is compressed, the heading is compressed as a member of its own.
+    The heading of a compressed file is compressed separately. The format of the export may have no heading. The result
+    is then empty.
     """
     if not export.format.heading:
         return b""
@@ -129,7 +137,10 @@ def heading_of(export: Export, head: str) -> bytes:
 
 
 def checked(storage: Storage, entry: ExportedFile) -> Iterator[bytes]:
-    """Yield the bytes of a part. Raises DamagedPart if the bytes do not match the record."""
+    """Yield the bytes of a part, which is the file with the rows of a window.
+
+    Raises DamagedPart if the part cannot be read or does not match its hash in the record.
+    """
     digest = hashlib.sha256()
     try:
         for piece in storage.read(entry.path):
@@ -149,7 +160,10 @@ def _offset(entry: ExportedFile) -> int:
 def _sound_windows(
     growing: GrowingObject, inside: Sequence[ExportedFile], export: Export, head: str | None
 ) -> Iterator[tuple[ExportedFile, hashlib._Hash]]:
-    """Yield the windows before the first damaged window, each with the hash of the file up to the window's end."""
+    """Yield the windows in the file before the first damaged window.
+
+    Each window comes with the hash of the file from its beginning to the end of the window.
+    """
     heading = heading_of(export, head or "")
     if b"".join(growing.read(0, len(heading))) != heading:
         return
@@ -166,7 +180,10 @@ def _sound_windows(
 
 
 def _first_windows(record: OpenRecord) -> Iterator[ExportedFile]:
-    """Yield the entries of this run's windows, in order, up to the first missing window."""
+    """Yield the record's entries of this run's windows, in order, up to the first missing window.
+
+    Windows without events are left out.
+    """
     for window in record.windows():
         if (entry := record.at(window)) is None:
             return
@@ -175,7 +192,7 @@ def _first_windows(record: OpenRecord) -> Iterator[ExportedFile]:
 
 
 def _as_part(growing: GrowingObject, entry: ExportedFile, export: Export) -> ExportedFile:
-    """Copy a window of the growing file into a part again."""
+    """Copy the rows of a window from the merged file back into a part. Return the new entry for the record."""
     with export.storage.create(entry.path, overwrite=True, part_of=export.path) as sink:
         for piece in growing.read(_offset(entry), entry.bytes):
             sink.write(piece)

@@ -1,11 +1,13 @@
-"""The record of an export while a run has it open, and the states of each window in the record.
+"""The record of an export while a run changes it.
 
-    missing ─ take ─> file of its window, or part of one or several windows (`is_file`)
-                      part ─ move ─> inside the merged file while that grows (`offset`)
-                                     note_published ─> `inside` the merged file, which has its name
+The record has an entry for each exported time window. A window goes through these stages:
 
-The record is saved after the files that it names have been written, and before files that it no longer names are
-removed. So the record on the disk names only existing files, even if a run is killed.
+    missing ─ take ─> file of its window, or part with the rows of one or several windows (`is_file`)
+                      part ─ move ─> inside the merged file while this file grows (`offset`)
+                                     note_published ─> `inside` the complete merged file
+
+The record names files. Each file is written before the record with its name is saved. A file is removed only after the
+record without its name was saved. So the record on the disk names only existing files, even if a run is killed.
 """
 
 from __future__ import annotations
@@ -25,16 +27,16 @@ if TYPE_CHECKING:
     from svcctl.exports.workers.fetch import Fetched, Task
 
 SAVE_SHARE = 0.02
-"""The largest share of a run's time that saving the record may take. A longer record is saved less often."""
+"""The largest share of a run's time that may be spent on saving the record. So a longer record is saved less often."""
 SAVE_INTERVAL_SECONDS = 0.2
-"""The shortest time between two saves, in seconds."""
+"""The shortest time between two saves of the record, in seconds."""
 
 
 class OpenRecord:
-    """The record of an export, which a run changes and saves. `clock` returns a monotonic time in seconds.
+    """The record of an export, which a run changes and saves.
 
-    `replaced` has a text for each record that the run replaces. `new` says that the target had no record of this
-    export.
+    `replaced` has a text for each old record that the run replaces. `new` is true if the target had no record of this
+    export. `clock` returns a monotonic time in seconds.
     """
 
     def __init__(
@@ -53,25 +55,25 @@ class OpenRecord:
         self._new = new
         self.head = record.head
         self.entries = {entry.start: entry for entry in record.entries.values()}
-        """The entries, by the start of their windows in epoch seconds."""
+        """The entries of the record, by the start of their time windows in epoch seconds."""
         self._ends = frozenset(window.end for window in self.export.windows)
         self.replaced = [*replaced]
-        """The replaced files and records, each with a description of the old content."""
+        """A text for each file or record that this run replaces. The text describes the old content."""
         self.column_changes: list[tuple[str, str]] = []
-        """The changes of the columns from one file to the next, each as a pair: the old columns and the new columns."""
+        """A pair for each change of the columns between two files: the old columns and the new columns."""
         self.left_out: dict[str, None] = {}
-        """The columns that the table has gained since the first windows were fetched.
+        """The columns that were added to the table after the first windows were fetched.
 
         The files do not contain these columns.
         """
         self._columns = record.columns
         self._heads: dict[Window, str] = {}
-        """The heads of the windows that this run has fetched."""
+        """The head of each window that this run has fetched. A head is a heading, or the columns of parquet."""
         self._moved: list[str] = []
         self._saved = self._saving = 0.0
 
     def open(self) -> None:
-        """Save the range that the run has claimed. With --force, also removes the leftovers of killed runs."""
+        """Save the record, which includes the range of this run. With --force, also remove files of killed runs."""
         self.save()
         if self.export.order.overwrite:
             self._remove_leftovers()
@@ -79,9 +81,9 @@ class OpenRecord:
     # Entries
 
     def at(self, window: Window) -> ExportedFile | None:
-        """Return the entry that begins with a window of this run.
+        """Return the entry of the record that begins at the start of a window. Return None if there is no such entry.
 
-        An entry may cover several windows that were fetched together.
+        An entry may cover several windows that were fetched together. It must end where a window of this run ends.
         """
         entry = self.entries.get(window.start)
         return entry if entry is not None and entry.end in self._ends else None
@@ -89,7 +91,7 @@ class OpenRecord:
     def windows(self) -> Iterator[Window]:
         """Yield the windows of this run in order.
 
-        If windows were fetched together, only the first of them is yielded.
+        If several windows were fetched together, only the first of these windows is yielded.
         """
         reached = self.export.whole.start
         for window in self.export.windows:
@@ -98,25 +100,31 @@ class OpenRecord:
                 reached = (self.at(window) or window).end
 
     def inside(self) -> list[ExportedFile]:
-        """Return the entries of this run, in order."""
+        """Return the entries of this run's windows, in order."""
         return [entry for window in self.windows() if (entry := self.at(window)) is not None]
 
     @property
     def earlier(self) -> ExportedFile | None:
-        """The merged file in the record that has the name of this run's file, with the same or another range."""
+        """The entry of the merged file that has the name of this run's file. Its range may be another range.
+
+        It is None if there is no such entry.
+        """
         return next((file for file in self._record.merged if file.path == self.export.path), None)
 
     @property
     def merged(self) -> ExportedFile | None:
-        """The merged file in the record that has the name and the range of this run's file."""
+        """The entry of the merged file that has the name and the range of this run's file.
+
+        It is None if there is no such entry.
+        """
         merged = self.earlier
         return merged if merged is not None and merged.window == self.export.whole else None
 
     def is_merged(self) -> bool:
-        """Return whether the merged file exists and has the range of this run.
+        """Return whether the complete merged file of this run's range exists.
 
-        If an earlier run was killed just after the file got its name, that run is completed: the file is noted in the
-        record, and its parts are removed.
+        An earlier run may have been killed after it completed the file. In that case, this call does the last work of
+        that run. It saves in the record that the file is published, and removes the parts.
         """
         merged = self.merged
         if merged is None or self._storage.size(merged.path) != merged.bytes:
@@ -131,9 +139,10 @@ class OpenRecord:
         return True
 
     def missing(self, tasks: Mapping[Window, Task]) -> list[Task]:
-        """Return the tasks that must be fetched: no part or file exists for them, or it does not match the record.
+        """Return the tasks of the windows that must be fetched.
 
-        The entries of parts and files that do not match are dropped.
+        These are windows without an entry in the record, and windows with a missing or changed file. The entries of
+        missing and changed files are dropped.
         """
         entries = self.inside()
         paths = [entry.path for entry in entries if entry.is_file]
@@ -160,7 +169,7 @@ class OpenRecord:
     def take(self, fetched: Fetched) -> None:
         """Add fetched windows to the record.
 
-        Raises IncompleteResult if their columns differ from the columns of the other windows in the same file.
+        Raises IncompleteResult if the columns differ from the columns of other windows in the same file.
         """
         if self.export.target.per_window:
             self._heads |= {entry.window: fetched.head for entry in fetched.entries}
@@ -171,9 +180,10 @@ class OpenRecord:
         self.left_out |= dict.fromkeys(fetched.left_out)
 
     def _begin_with(self, head: str) -> None:
-        """Begin the merged file with new columns.
+        """Begin the merged file with the columns of `head`.
 
-        The parts of earlier runs are dropped, because all parts must share one heading.
+        The parts of earlier runs are dropped from the record, because all parts of a file must have the same columns.
+        Raises IncompleteResult if windows of this run were already fetched with other columns.
         """
         columns = self.export.format.columns
         if self.inside():
@@ -188,7 +198,10 @@ class OpenRecord:
         self.head = head
 
     def _claim_files(self) -> None:
-        """Keep only the ranges of this run and of merged files, because the parts of other runs have been dropped."""
+        """Drop all ranges except the range of this run and the ranges of merged files.
+
+        The parts of other runs have been dropped, so the record does not cover their ranges any more.
+        """
         whole = self.export.whole
         files = ((file.start, file.end) for file in self._record.merged)
         self._record = replace(self._record, ranges=union([(whole.start, whole.end), *files]))
@@ -198,18 +211,18 @@ class OpenRecord:
             self.entries.pop(window.start, None)
 
     def move(self, entry: ExportedFile) -> None:
-        """Note that a window is in the growing file.
+        """Replace the entry of a window, because its rows are now in the merged file.
 
-        The part of the window is removed after the next save of the record.
+        The part with these rows is removed after the next save of the record.
         """
         self._moved.append(entry.path)
         self.entries[entry.start] = entry
         self.save_if_due()
 
     def note_merged(self, size: int, sha256: str) -> None:
-        """Note the size and the hash of the merged file before the file gets its name.
+        """Save the size and the hash of the merged file in the record, before the file gets its final name.
 
-        A file that it will replace is noted, too.
+        If the merged file will replace an older file, a text about the older file is added to `replaced`.
         """
         path, whole, before = self.export.path, self.export.whole, self.earlier
         if before is not None and before.when and self._storage.size(path) is not None:
@@ -222,10 +235,10 @@ class OpenRecord:
         self.save()
 
     def note_published(self) -> None:
-        """Remove the parts, and note that the merged file has its name. Afterwards, the export is complete."""
+        """Remove the parts, and save in the record that the merged file is published. The export is then complete."""
         path, merged = self.export.path, self.merged
         assert merged is not None
-        stateless = self.export.order.state is None  # no later run may ever use the other parts
+        stateless = self.export.order.state is None  # perhaps no later run will ever use the other parts
         inside = self.inside()
         starts = [start for start, entry in self.entries.items() if stateless or entry.window in self.export.whole]
         self._storage.remove(*filter(None, [self.entries.pop(start).path for start in starts]))
@@ -246,7 +259,10 @@ class OpenRecord:
         self.replaced += [f"{self._storage.address(path)}, which had changed since its export" for path in paths]
 
     def note_columns(self) -> None:
-        """Note each change of the columns from one file to the next once, in the order of the windows."""
+        """Add each change of the columns between two files to `column_changes`, in the order of the windows.
+
+        A change to columns that earlier files already had is not added again.
+        """
         reported = {self.head}
         for _, head in sorted(self._heads.items()):
             if self.head is not None and head not in reported:
@@ -259,12 +275,12 @@ class OpenRecord:
     # The record on the disk
 
     def save_if_due(self) -> None:
-        """Save the record, unless it was saved a short time ago."""
+        """Save the record if enough time has passed since the last save."""
         if self._clock() - self._saved > max(self._saving / SAVE_SHARE, SAVE_INTERVAL_SECONDS):
             self.save()
 
     def save(self) -> None:
-        """Save the record, and then remove the parts that are now in the growing file."""
+        """Save the record, and then remove the parts with rows that are now in the merged file."""
         started = self._clock()
         entries = {entry.window: entry for entry in self.entries.values()}
         self._record = replace(self._record, head=self.head, entries=entries, columns=self._columns)
@@ -282,7 +298,10 @@ class OpenRecord:
         self._storage.remove_unfinished(folder)
 
     def interrupt(self) -> None:
-        """Save the record of a failed run. If there is no state, a new record without windows is removed."""
+        """Save the record of a failed run.
+
+        If the export has no state, and its new record has no windows, the record file is removed.
+        """
         with suppress(SvcctlError):
             self.note_columns()
             self.save()

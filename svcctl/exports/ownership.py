@@ -1,7 +1,8 @@
-"""Ownership: the files that a run may write, and the files of earlier runs that must stay.
+"""Ownership: the files that a run may replace, and the files that it must not replace.
 
-The file of a window is replaced only by the same window of the same export. A merged file is replaced only by a file of
-the same export that covers the whole range of the old file. The record says which files belong to the export.
+A file with a single time window is replaced only by the same window of the same export. A merged file is replaced only
+by a file of the same export that covers the whole range of the old file. The record of the target says which files
+belong to which export.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
 
 
 def claim(export: Export) -> OpenRecord:
-    """Claim the range of a run. Returns the record of the export with this range added; the record is not saved yet.
+    """Return the record of an export, with the range of this run added. The record is not saved yet.
 
-    Raises UsageError if the record or a file of the target belongs to another export, or if the record is damaged. For
-    a merged file, parts whose dates have another offset than in this run are dropped from the record.
+    The rows of a time window are stored in a file that is called a part. For a merged file, parts with another UTC
+    offset of dates than in this run are dropped from the record. Raises UsageError if the record is damaged, or if the
+    record or a file of the target belongs to another export.
     """
     record, replaced = _starting_over(export) if export.order.overwrite else (_continued(export), ())
     new = record is None
@@ -42,7 +44,10 @@ def claim(export: Export) -> OpenRecord:
 
 
 def _continued(export: Export) -> Record | None:
-    """Return the record for a run that keeps all windows of earlier runs; None for a first run."""
+    """Return the record for a run that keeps all windows of earlier runs. Return None for a first run.
+
+    Raises UsageError if the record belongs to another export.
+    """
     record = _read(export)
     if record is None or record.identity.key == export.identity.key:
         return record
@@ -52,9 +57,9 @@ def _continued(export: Export) -> Record | None:
 
 
 def _starting_over(export: Export) -> tuple[Record | None, tuple[str, ...]]:
-    """Return the record for a run that fetches its whole range again, and texts on the records that the run replaces.
+    """Return the record for a run that fetches its whole range again. Also return texts about replaced records.
 
-    Files of earlier runs outside of the range stay in the record.
+    The record is None for a new record. Files of earlier runs outside of the range stay in the record.
     """
     address = export.storage.address(export.record_path)
     try:
@@ -85,9 +90,9 @@ def _starting_over(export: Export) -> tuple[Record | None, tuple[str, ...]]:
 
 
 def _read(export: Export) -> Record | None:
-    """Return the record of the target; None if there is none.
+    """Return the record of the target. Return None if there is no record.
 
-    If a state has run before, the record must be that of the state.
+    If a state has run before, the record must match the state. Otherwise UsageError is raised.
     """
     order, storage, target = export.order, export.storage, export.target
     if order.state is not None and order.until is not None:
@@ -127,16 +132,17 @@ def _refuse_files_of_others(export: Export, record: Record) -> None:
 
 
 def _overlaps(ranges: Iterable[tuple[int, int]], window: Window) -> bool:
-    """Return whether one of the ranges overlaps the window."""
+    """Return whether at least one of the ranges overlaps the window."""
     return any(start < window.end and window.start < end for start, end in ranges)
 
 
 def _ranges(export: Export, record: Record) -> tuple[tuple[int, int], ...]:
-    """Return the ranges of all runs, including this run. A window in a range that has no entry is a gap.
+    """Return the ranges that the files of the export should cover. The range of this run is included.
 
-    The runs of a state follow each other, so the ranges of all its runs count. Without a state, a killed run may never
-    be repeated, so only the ranges of the entries of earlier runs count. If all runs write the same file, only this run
-    counts.
+    A window in these ranges without an entry in the record is a gap. There are three cases for earlier runs:
+    - With a state, the ranges of all earlier runs are included, because each run continues the last run.
+    - Without a state, only ranges with entries are included, because a killed run may never be repeated.
+    - If all runs write the same file, no ranges of earlier runs are included.
     """
     earlier = record.ranges
     if export.target.is_one_file:
@@ -147,6 +153,9 @@ def _ranges(export: Export, record: Record) -> tuple[tuple[int, int], ...]:
 
 
 def _without_the_oldest(export: Export, record: Record) -> Record:
-    """Return the record with at most `export.kept_windows` windows from before this run."""
+    """Return the record without its oldest windows.
+
+    At most `export.kept_windows` windows of earlier runs are kept.
+    """
     ends = [entry.end for entry in (*record.entries.values(), *record.inside) if entry.end <= export.whole.start]
     return record if len(ends) <= export.kept_windows else record.later(sorted(ends)[-export.kept_windows - 1])

@@ -1,7 +1,7 @@
-"""Planning a run: the query and the target are checked, and the range is cut into windows.
+"""The plan of a run: the query and the target are checked, and the range is cut into time windows.
 
-Planning writes nothing. It reads the record only for windows of whole weeks, because the weeks of earlier runs may
-begin on another day.
+Planning writes nothing. It reads the record of earlier runs only if a window is one or more whole weeks long. The
+reason is that weeks in earlier runs may begin on another day.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from svcctl.storage.targets import open_target
 
 
 def check_window(query: str, length: int) -> int:
-    """Return the window length, in seconds, that cuts no period of a query: a multiple of `length` and of each period.
+    """Return a window length, in seconds, with which no window cuts a period of the query.
 
-    Raises UsageError for a query that cannot be cut into windows: the rows of its windows, one after the other, would
-    not be the rows of the query.
+    The result is the least common multiple of `length` and the periods. Raises UsageError if a query cannot be cut into
+    windows. The rows of the windows together would not be the rows of such a query.
     """
     return lcm(length, *_periods(query))
 
@@ -61,11 +61,11 @@ def _periods(query: str) -> list[int]:
 
 
 def check_target(target: str, *, incremental: bool) -> None:
-    """Raise UsageError for a target to which an export cannot be written.
+    """Raise UsageError if an export cannot be written to a target.
 
-    Such a target cannot be a file, has a date outside of braces, or is a plain path in a folder that does not exist.
-    (The folders of a pattern are created, but a missing folder in a plain path is probably a mistake.) With
-    `incremental`, a target that the runs of a state cannot share also raises UsageError.
+    Such a target is not a file, has a date outside of braces, or is a plain path in a missing folder. A missing folder
+    in a plain path is probably a mistake. The folders of a pattern are created. With `incremental`, a target is also
+    refused if the runs of a state cannot share it.
     """
     if not target:
         raise UsageError("--output is empty", hint="name a file, as in -o events.csv")
@@ -81,7 +81,7 @@ def check_target(target: str, *, incremental: bool) -> None:
             hint="name a file for each window, out/{start:%Y%m%dT%H}.csv, or for each run, out/{from:%Y%m%dT%H}.csv",
         )
     if incremental and named.ends_with_run:
-        # If a run of a state is killed, the next run has a later end, so the name would be another one.
+        # If a run of a state is killed, the next run has a later end, so the file would get another name.
         raise UsageError(
             f"{target} contains the end of the run, but a repeated run of a state has a later end",
             hint="use its start instead, as in out/{from:%Y%m%dT%H}.csv",
@@ -100,9 +100,9 @@ def check_target(target: str, *, incremental: bool) -> None:
 
 
 def plan(order: Order, environment: Mapping[str, str]) -> Export:
-    """Plan the export for an order. The export contains notes for the user.
+    """Return the plan for an order. The plan contains notes for the user.
 
-    Raises UsageError if the query, the target or the format is not possible in an export.
+    Raises UsageError if the query, the target or the format cannot be used in an export.
     """
     notes = []
     length = check_window(order.query, order.window)
@@ -144,7 +144,7 @@ def plan(order: Order, environment: Mapping[str, str]) -> Export:
 
 
 def _counts_from_1970(identity: Identity, storage: Storage, target: Target) -> bool:
-    """Return whether the record has weeks that begin on Thursday, as weeks do that are counted from 1970-01-01."""
+    """Return whether the windows of earlier runs begin on Thursday. Weeks counted from 1970-01-01 begin on Thursday."""
     with suppress(DamagedRecord):  # `claim` refuses or replaces a damaged record
         record = Record.read(storage, target)
         return record is not None and record.identity == identity
@@ -152,9 +152,10 @@ def _counts_from_1970(identity: Identity, storage: Storage, target: Target) -> b
 
 
 def _whole(order: Order, target: Target, grid: WindowGrid) -> Window:
-    """Return the range of a run. It ends with the last settled window.
+    """Return the range of a run.
 
-    If each window has its own file, windows are whole.
+    If each window has its own file, the range is extended to whole windows. If the order has a date `settled`, the
+    range has no window that ends after this date.
     """
     start, end = order.start, order.end
     if target.per_window:
@@ -166,7 +167,7 @@ def _whole(order: Order, target: Target, grid: WindowGrid) -> Window:
 
 
 def _about_offsets(zone: Zone, whole: Window, target: Target) -> Iterator[str]:
-    """Yield a note on dates without an offset, if the offset of the zone changes within the range."""
+    """Yield a note for the user if the UTC offset of the zone changes within the range."""
     if len(zone.spans(whole.start, whole.end)) > 1:
         offset = f"all dates are written in {zone.offset_name(whole.start)}"
         if target.per_window:
@@ -175,11 +176,14 @@ def _about_offsets(zone: Zone, whole: Window, target: Target) -> Iterator[str]:
 
 
 def _offsets(order: Order) -> set[int]:
-    """Return the offsets of the order's zone in January and in July, in seconds."""
+    """Return the UTC offsets of the order's time zone in January and in July, in seconds."""
     clocks = (order.zone or GMT).clocks
     return {(clocks.utcoffset(datetime(2024, month, 1)) or timedelta()) // timedelta(seconds=1) for month in (1, 7)}
 
 
 def _clashes(order: Order) -> bool:
-    """Return whether windows in the order's zone would cut periods of the query, which the service counts in UTC."""
+    """Return whether windows in the order's time zone would cut periods of the query.
+
+    The service counts the periods of a query in UTC.
+    """
     return any(offset % period for offset in _offsets(order) for period in _periods(order.query))

@@ -1,10 +1,10 @@
-"""Reconciling an export with its service: only changed windows are fetched again.
+"""The comparison of an export with its service. Time windows with changed events are fetched again.
 
     compare by counts, or by fetching ─> fetch the changed windows ─> replace their files, or rewrite the merged file
 
-The file of a window is replaced at once. A merged file is rewritten from the bytes of the old file and from the new
-parts. The hash of the new file is saved in the record before the file gets its name, so that the next command can
-complete a reconcile that was killed.
+If each window has its own file, the files of changed windows are replaced. A merged file is rewritten from the bytes of
+the old file and the new rows of the changed windows. The hash of the new file is saved in the record before the file
+gets its name. So the next command can complete a reconcile that was killed.
 """
 
 from __future__ import annotations
@@ -33,19 +33,20 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 LEAST_PERIOD = 60
-"""The shortest period, in seconds, by which rows are counted.
+"""The shortest period, in seconds, with which a query counts the rows of all windows at once.
 
-The period is the greatest common divisor of the windows' edges. If it is shorter, windows are counted one by one.
+The period is the greatest common divisor of the windows' edges. If the period is shorter than LEAST_PERIOD, each window
+is counted separately.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class WindowDifference:
-    """A changed window.
+    """A time window with rows that have changed at the service.
 
-    `entry` is the old entry, `rows` is the number of rows at the service now, and `file` is the address of its file.
-    `times` is the number of times that a reconcile has replaced the window, including this time. `fewer` says that the
-    service has fewer rows than the file, so the file stays.
+    `entry` is the old entry of the window in the record. `rows` is the number of rows at the service now. `file` is the
+    address of the window's file. `times` is how often a reconcile has replaced the window so far, including this time.
+    `fewer` is true if the window is not replaced, because the service has fewer rows than the file.
     """
 
     entry: ExportedFile
@@ -56,7 +57,7 @@ class WindowDifference:
 
 
 def export_of(record: Record, environment: Mapping[str, str], retries: int) -> Export:
-    """Return the export that a record describes, with an empty range."""
+    """Return the export that a record describes. The range of the export is empty."""
     identity = record.identity
     order = Order(
         identity.query,
@@ -82,9 +83,9 @@ def export_of(record: Record, environment: Mapping[str, str], retries: int) -> E
 
 
 def counts(export: Export, entries: Sequence[ExportedFile], client: Client) -> dict[Window, int]:
-    """Return the number of rows of each window at the service.
+    """Return the number of rows that the service has in each window.
 
-    One grouped query counts them, if the windows allow it.
+    If the edges of the windows allow it, a single query counts the rows of all windows.
     """
     period = gcd(*(edge for entry in entries for edge in (entry.start, entry.end)))
     if period < LEAST_PERIOD:
@@ -99,7 +100,8 @@ def counts(export: Export, entries: Sequence[ExportedFile], client: Client) -> d
 def _grouped(export: Export, window: Window, every: str, client: Client) -> dict[int, int]:
     """Return the number of rows of each period, by the start of the period in epoch seconds.
 
-    `every` is the period as in a query. If it is empty, the result has the rows of the whole window, by the key 0.
+    `every` is the period in the language of queries. If `every` is empty, the result has only the number of rows of the
+    whole window, with the key 0.
     """
     query = counting(export.identity.query, every)
     request = QueryRequest(window.start, window.end, query, mode="json/simple/compact")
@@ -108,10 +110,10 @@ def _grouped(export: Export, window: Window, every: str, client: Client) -> dict
 
 
 class Reconcile:
-    """One reconcile of an export. The caller must hold the lock of the target.
+    """A comparison of an export with its service, which replaces changed windows.
 
-    With `dry`, the windows are only compared. With `fewer`, windows that have fewer rows now are replaced, too. `note`
-    is called with each note for the user.
+    The caller must hold the lock of the target. With `dry`, the windows are only compared. With `fewer`, a window is
+    replaced even if the service has fewer rows now. `note` is called with each text for the user.
     """
 
     def __init__(
@@ -127,20 +129,20 @@ class Reconcile:
         if record is None:
             raise IncompleteResult(f"the record {export.storage.address(export.record_path)} has vanished")
         self.record: Record = record.settled()
-        """The record, including the windows that have been replaced so far."""
+        """The record of the export. It includes the windows that have been replaced so far."""
         self._failures = Failures(stops=False)
         self._saved = 0.0
         self.differences: list[WindowDifference] = []
         self.losses = Losses()
-        """The counts of values in the replaced windows that the format could not hold."""
+        """The numbers of values in the replaced windows that the file format could not hold."""
         self.left_out: dict[str, None] = {}
-        """The columns that the table has gained since the first windows were fetched.
+        """The columns that were added to the table after the first windows were fetched.
 
         The files do not contain these columns.
         """
 
     def entries(self, start: int, end: int) -> list[ExportedFile]:
-        """Return the windows of finished files that overlap a range, in order."""
+        """Return the record's entries of finished windows that overlap a range, in order."""
         record = self.record
         entries = record.entries.values() if self._export.target.per_window else record.inside
         inside = (entry for entry in entries if entry.start < end and start < entry.end)
@@ -149,7 +151,8 @@ class Reconcile:
     def __call__(self, start: int, end: int, client: Client, *, deep: bool) -> Mapping[Window, SvcctlError]:
         """Compare the windows that overlap a range, and replace the changed windows.
 
-        Returns the failed windows with their errors.
+        With `deep`, and for a query that groups, the rows are fetched and compared by their hashes. Otherwise only the
+        numbers of rows are compared. Returns the failed windows with their errors.
         """
         entries = self.entries(start, end)
         by_counts = not deep and not outline(self.record.identity.query).has("group")
@@ -168,7 +171,7 @@ class Reconcile:
         return self._failures.gaps
 
     def _stays(self, entry: ExportedFile, rows: int) -> bool:
-        """Return whether a changed window stays as it was. `rows` is the number of its rows at the service."""
+        """Return whether the file of a changed window is kept. `rows` is the number of rows at the service."""
         return self._dry or (rows < entry.rows and not self._fewer)
 
     def _note(self, entry: ExportedFile, rows: int) -> None:
@@ -177,9 +180,10 @@ class Reconcile:
         self.differences.append(WindowDifference(entry, rows, self._storage.address(entry.path), times, fewer))
 
     def _fetched(self, entries: Sequence[ExportedFile], *, replaces: bool) -> Generator[tuple[ExportedFile, Fetched]]:
-        """Fetch windows.
+        """Fetch windows and compare them by their hashes.
 
-        Yields each changed window that replaces its old rows, and notes each changed window that stays.
+        Yields the old entry and the new result of each changed window that must be replaced. Changed windows that are
+        kept are only added to `differences`.
         """
         export = self._export
         task, per_window = export.task, export.target.per_window
@@ -235,7 +239,10 @@ class Reconcile:
     # Merged files
 
     def _replace_merged(self, path: str, entries: Sequence[ExportedFile]) -> None:
-        """Rewrite a merged file if some of its windows have changed. A parquet file is fetched again as a whole."""
+        """Rewrite a merged file if at least one of its windows has changed.
+
+        A parquet file, and a file with changed columns, is fetched again as a whole.
+        """
         (file,) = (file for file in self.record.merged if file.path == path)
         outside = {
             window: entry
@@ -248,12 +255,12 @@ class Reconcile:
                 raise IncompleteResult(
                     f"a run that replaces {address} has not ended", hint="run the export again first"
                 )
-            self.record = replace(self.record, entries=outside)  # the others are from a killed reconcile
+            self.record = replace(self.record, entries=outside)  # drops entries of a killed reconcile
         joins, gaps = self._export.format.joins, len(self._failures.gaps)
         changed = list(self._fetched(entries, replaces=joins))
         if not changed or len(self._failures.gaps) > gaps:
             self._remove_parts(changed)
-            return  # the failed windows are reported; the next reconcile compares again
+            return  # the failed windows are reported, and the next reconcile compares the file again
         if joins and all(fetched.head == self.record.head for _, fetched in changed):
             try:
                 self._splice(file, {entry.window: fetched.entry for entry, fetched in changed})
@@ -269,7 +276,10 @@ class Reconcile:
         self._storage.remove(*(fetched.entry.path for _, fetched in changed if fetched.entry.path))
 
     def _splice(self, file: ExportedFile, changed: Mapping[Window, ExportedFile]) -> None:
-        """Replace the bytes of changed windows in a merged file."""
+        """Rewrite a merged file, with new bytes for the windows in `changed`.
+
+        Raises IncompleteResult if the old file has changed since its export.
+        """
         path = file.path
         inside = sorted((entry for entry in self.record.inside if entry.path == path), key=lambda entry: entry.window)
         if self._storage.sha256(path) != file.sha256:
@@ -321,14 +331,14 @@ class Reconcile:
 
 
 class _Slices:
-    """The bytes of a file, which are read in slices of any size."""
+    """The bytes of a file, which are read in slices of any length."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
         self._rest = memoryview(b"")
 
     def take(self, size: int) -> Iterator[memoryview]:
-        """Yield the next `size` bytes in pieces. At the end of the file, there may be fewer bytes."""
+        """Yield the next `size` bytes in pieces. If the file ends earlier, yield the rest of its bytes."""
         while size > 0:
             if not self._rest:
                 self._rest = memoryview(next(self._pieces, b""))

@@ -1,7 +1,8 @@
-"""The record of an export: a file next to the target, with the identity of the export and a line for each window.
+"""The record of an export: a file with the identity of the export and an entry for each exported time window.
 
-The record is a JSON document, `.<target>.export/record.json`, which is replaced in one step. Its first line has the
-hash of the other lines. So a damaged digit is noticed, and cannot turn a window with events into an empty window.
+The record is the JSON document `.<target>.export/record.json`, next to the target. The document is replaced in one
+step. Its first line has the hash of the other lines, so damage is always noticed. Otherwise a damaged digit could turn
+a window with events into an empty window.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ VERSION = 1
 NAME = "record.json"
 
 MAX_SINGLE_SIZES = 8
-"""The maximum number of objects on a server whose sizes are requested one by one.
+"""The maximum number of objects on a server for which sizes are requested one by one.
 
-For more objects, one listing gives all sizes.
+For more objects, all sizes come from a list of the folder.
 """
 
 PROFILE = "give the profile of that service with -p"
@@ -40,18 +41,21 @@ STARTS_OVER = "start over: 'svcctl export rm {state} --yes', then the same comma
 
 
 class DamagedRecord(UsageError):
-    """A record whose bytes have changed since it was written."""
+    """Raised for a record file that is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedFile:
-    """An entry of the record: a stored window, or the merged file of a run.
+    """An entry of the record: a stored time window, or a merged file.
 
-    `bytes` and `sha256` are the size and the hash of the stored part or file, after compression. `path` is empty for a
-    window without events that has no part. With an `offset`, the bytes of the window are in the merged file, and begin
-    at that byte. `when` is the epoch second at which the data was stored; 0 for a merged file that may not have its
-    name yet. `changes` has an element for each time that a reconcile replaced the window: the epoch second, the number
-    of rows before, and the number of rows after.
+    `start` and `end` are the range in epoch seconds. `path` is the path of the file with the rows. It is empty for a
+    window without events and without a file. `bytes` and `sha256` are the size and the hash of the stored bytes. If the
+    file is compressed, both are those of the compressed bytes. If `offset` is not None, the bytes of the window are in
+    the merged file, and begin at this byte.
+
+    `when` is the epoch second at which the data was stored. It is 0 for a merged file that may not be published yet.
+    `changes` has an element for each time that a reconcile replaced the window. The element has the epoch second, the
+    number of rows before, and the number of rows after.
     """
 
     start: int
@@ -70,11 +74,14 @@ class ExportedFile:
 
     @property
     def is_file(self) -> bool:
-        """Whether the entry has an object of its own in the storage."""
+        """Whether the entry has a file of its own.
+
+        An entry without such a file has no rows, or its rows are in a growing merged file.
+        """
         return bool(self.path) and self.offset is None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields by name. An empty offset and empty changes are left out."""
+        """Return the fields by name. `offset` is left out if it is None. `changes` is left out if it is empty."""
         return {name: value for name in _ENTRY if (value := getattr(self, name)) not in (None, ())}
 
 
@@ -83,47 +90,50 @@ _ENTRY = tuple(field.name for field in fields(ExportedFile))
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The record of an export: its windows and its files."""
+    """The record of an export: its time windows and its files."""
 
     storage: Storage
     target: Target
-    """The target, by its name in the storage."""
+    """The target, with its path in the storage."""
     identity: Identity
     head: str | None = None
-    """The head that all windows share (see ExportFormat); None before the first window."""
+    """The head of all windows, see ExportFormat. It is None before the first window is fetched."""
     entries: Mapping[Window, ExportedFile] = field(default_factory=dict)
-    """The files of windows; or, for an export to a merged file, the windows that are not in a finished merged file."""
+    """The entries of windows, without the windows in finished merged files."""
     merged: tuple[ExportedFile, ...] = ()
-    """The merged files."""
+    """The entries of merged files."""
     inside: tuple[ExportedFile, ...] = ()
-    """The windows in finished merged files. The path of each is the path of the merged file."""
+    """The entries of the windows in finished merged files. Their `path` is the path of the merged file."""
     replacing: tuple[ExportedFile, ...] = ()
-    """The new entry of the merged file that a reconcile is replacing, followed by the changed windows in that file."""
-    ranges: tuple[tuple[int, int], ...] = ()
-    """The ranges of all runs, as (start, end), in order.
+    """New entries while a reconcile replaces a merged file. It is empty at all other times.
 
-    If all runs write the same file, only the range of the last run. A window that is in a range but has no entry is a
-    gap.
+    The first entry is that of the merged file. The other entries are those of the changed windows in this file.
+    """
+    ranges: tuple[tuple[int, int], ...] = ()
+    """The ranges that the files should cover, as pairs of start and end in epoch seconds, in order.
+
+    A window in these ranges without an entry is a gap. If all runs write the same file, there is only the range of the
+    last run.
     """
     since: int = 0
-    """The epoch second up to which the record has dropped its windows; 0 if it has dropped none."""
+    """The epoch second up to which old windows were dropped from the record. It is 0 if no window was dropped."""
     columns: tuple[str, ...] = ()
-    """For a query for all columns, the columns of the first windows. Later windows keep these columns."""
+    """For a query for all columns, the columns of the first windows. Later windows get the same columns."""
     verified: int = 0
-    """The epoch second up to which the last verify found all windows; 0 before the first verify."""
+    """The epoch second up to which the last verify found all windows. It is 0 before the first verify."""
     name: str | None = None
-    """The name of the state that writes to the target; None without a state. Only `find` sets the name."""
+    """The name of the state that belongs to the target. It is None without a state. Only `find` sets the name."""
     state: State | None = None
-    """The state with this name."""
+    """The state with the name `name`."""
 
     # The file
 
     @classmethod
     def find(cls, name: str, states: States, environment: Mapping[str, str]) -> Record:
-        """Return the record of the export whose state has this name, or whose target is this path.
+        """Return the record of an export. `name` is the name of a state, or the path of a target.
 
         Raises NotFound if there is no such export. Raises UsageError if the record of a state is missing, is damaged,
-        or does not belong to the state.
+        or does not match the state.
         """
         owner = (name, states.need(name)) if name in states.names() else states.writing(name)
         storage, path = open_target(name if owner is None else owner[1].target, environment)
@@ -141,9 +151,9 @@ class Record:
 
     @classmethod
     def read(cls, storage: Storage, target: Target) -> Record | None:
-        """Return the record of a target; None if there is none.
+        """Return the record of a target. Return None if there is no record.
 
-        Raises UsageError if the record is damaged or of a newer version.
+        Raises UsageError if the record is damaged or was written by a newer version.
         """
         name = path_of(target)
         if storage.size(name) is None:
@@ -173,7 +183,7 @@ class Record:
         return record
 
     def save(self) -> None:
-        """Replace the record on the disk."""
+        """Write the record to its file, which is replaced in one step."""
         with self.storage.create(path_of(self.target), overwrite=True) as sink:
             sink.write(self.to_text().encode())
             sink.complete()
@@ -198,10 +208,10 @@ class Record:
 
     @classmethod
     def from_text(cls, text: str, storage: Storage, target: Target) -> Record:
-        """Return the record in a document. Raises UsageError if the document is damaged or of a newer version.
+        """Make a record from a JSON document.
 
-        In the document, the paths of entries begin with the directory of the target. If the directory has another name
-        now, the paths are changed.
+        In the document, the paths of entries begin with the directory of the target. If the directory was renamed
+        since, the paths are adapted. Raises UsageError if the document is damaged or was written by a newer version.
         """
         address, directory = storage.address(path_of(target)), _directory(target)
         try:
@@ -247,7 +257,7 @@ class Record:
 
     @property
     def output(self) -> str:
-        """The target, as it was given to --output."""
+        """The target in the form of the option --output."""
         return self.storage.address(self.target.text) if self.is_distant else self.target.text
 
     @property
@@ -260,17 +270,20 @@ class Record:
         return until <= self.since or any(start <= until <= end for start, end in self.ranges)
 
     def is_past(self, window: Window) -> bool:
-        """Return whether later runs of the state will not fetch this window; True without a state."""
+        """Return whether the window begins before the start of the next run, so that no later run will fetch it.
+
+        Without a state, return True.
+        """
         return self.state is None or window.start < self.state.until
 
     def files(self) -> list[ExportedFile]:
-        """Return the entries of all files that the storage should have: merged files, files of windows, and parts."""
+        """Return the entries of all files that should exist: merged files, and separate files of windows."""
         return [*self.merged, *(entry for _, entry in sorted(self.entries.items()) if entry.is_file)]
 
     def naming_range(self, entry: ExportedFile) -> Window:
-        """Return the range for a run that writes this file again, under the same name.
+        """Return the range for a run that would write a file again, with the same name.
 
-        If the name contains the start of the run, the range starts where the old run started.
+        If file names contain the start of the run, the range begins with the start of the old run.
         """
         target = self.target
         if not (target.per_window and target.per_run):
@@ -285,7 +298,7 @@ class Record:
     # Gaps and losses
 
     def gaps(self) -> list[Window]:
-        """Return the parts of the ranges that no entry covers."""
+        """Return the missing windows: the parts of the ranges that no entry covers."""
         gaps = []
         windows = sorted([*self.entries, *(entry.window for entry in self.merged)])
         for start, end in self.ranges:
@@ -300,14 +313,15 @@ class Record:
         return gaps
 
     def holdings(self) -> tuple[list[ExportedFile], list[tuple[str, ExportedFile]]]:
-        """Return the entries whose files exist, and the lost entries, each with the text `no file` or `damaged`.
+        """Return two lists: the entries with sound files, and the lost entries with missing or damaged files.
 
-        Each window is covered by only one entry. Only sizes are compared, so damage that keeps the size is not found.
+        A lost entry comes with the text `no file` or `damaged`. Each window is covered by only one entry. Only the
+        sizes of files are compared, so damage that keeps the size is not found.
         """
         starts = sorted(window.start for window in self.entries)
 
         def has_entries(merged: ExportedFile) -> bool:
-            """Return whether windows of the file have entries: the file has no name yet, or is being replaced."""
+            """Return whether windows of the file have entries of their own. Then the file is not published yet."""
             at = bisect_left(starts, merged.start)
             return at < len(starts) and starts[at] < merged.end
 
@@ -324,14 +338,14 @@ class Record:
         return [entry for entry in entries if entry not in missing], lost
 
     def count_missing(self, lost: Sequence[tuple[str, ExportedFile]]) -> int:
-        """Return the number of windows in the gaps and in the lost entries, which `holdings` returns."""
+        """Return the number of windows in the gaps and in the lost entries. `lost` comes from `holdings`."""
         return self.identity.count([*self.gaps(), *(entry.window for _, entry in lost)])
 
     def still_verified(self, lost: Sequence[tuple[str, ExportedFile]] = ()) -> int:
-        """Return the epoch second up to which all windows are verified; 0 before the first verify.
+        """Return the epoch second up to which all windows are verified. Return 0 before the first verify.
 
-        This is the result of the last verify, or the start of the first gap or lost entry (see `holdings`) if that is
-        earlier.
+        If there is no gap and no lost entry, this is the result of the last verify. A gap or lost entry that begins
+        earlier moves the result back to its start. `lost` comes from `holdings`.
         """
         starts = [*(gap.start for gap in self.gaps()), *(entry.start for _, entry in lost)]
         return min([self.verified, *starts, *(end for _, end in self.ranges[-1:])])
@@ -352,7 +366,10 @@ class Record:
         )
 
     def settled(self) -> Record:
-        """Return the record as it must be after a reconcile was killed while it replaced a merged file."""
+        """Return a record without `replacing`, which may be left over from a reconcile that was killed.
+
+        If the reconcile has replaced the merged file, the new entries are used. Otherwise the old entries are kept.
+        """
         if not self.replacing:
             return self
         file = self.replacing[0]
@@ -361,7 +378,7 @@ class Record:
         return replace(self, replacing=())
 
     def replaced(self) -> Record:
-        """Return the record as it must be after a reconcile has replaced a merged file."""
+        """Return the record with the entries in `replacing`, after a reconcile has replaced a merged file."""
         file, *windows = self.replacing
         new = {entry.window: entry for entry in windows}
         merged = (*(other for other in self.merged if other.path != file.path), file)
@@ -370,27 +387,27 @@ class Record:
 
 
 def folder_of(target: Target) -> str:
-    """Return the folder of the record and the parts of an export, with a slash at its end."""
+    """Return the path of the folder with the record and the parts of an export. The path ends with a slash."""
     rest = target.rest
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", rest)
-    if plain != rest:  # two targets never share a folder
+    if plain != rest:  # so that two targets never share a folder
         plain += f".{_sha256(rest)[:8]}"
     return f"{target.folder}{derived_name(plain, prefix='.', suffix='.export')}/"
 
 
 def path_of(target: Target) -> str:
-    """Return the path of the record of a target."""
+    """Return the path of the record file of a target."""
     return f"{folder_of(target)}{NAME}"
 
 
 def _directory(target: Target) -> str:
-    """Return the directory that contains the record's folder. The paths of all entries begin with this directory."""
+    """Return the path of the directory with the record's folder. The paths of all entries begin with this path."""
     folder = folder_of(target)
     return folder[: folder.rstrip("/").rfind("/") + 1]
 
 
 def _entry(values: Mapping[str, Any], old_directory: str, directory: str) -> ExportedFile:
-    """Make an entry from a document in which paths begin with `old_directory`."""
+    """Make an entry from its values in a document. The path `old_directory` is replaced by `directory`."""
     entry = ExportedFile(**values)
     entry = replace(entry, changes=tuple((when, before, after) for when, before, after in entry.changes))
     if not entry.path or not entry.path.startswith(old_directory):
@@ -405,7 +422,10 @@ def _lines(entries: Iterable[ExportedFile]) -> str:
 
 
 def sizes_of(storage: Storage, names: Collection[str], *, distant: bool) -> Mapping[str, int]:
-    """Return the sizes of objects in bytes, by name. Objects that do not exist are left out."""
+    """Return the sizes of objects in bytes, by name. Missing objects are left out.
+
+    `distant` is true if the storage is a server.
+    """
     plain = all(posixpath.normpath(name) == name for name in names)
     if distant and len(names) > MAX_SINGLE_SIZES and plain:
         members = frozenset(names)

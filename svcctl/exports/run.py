@@ -1,9 +1,11 @@
-"""A run of an export: it finds the missing windows, hands them to workers, and publishes the files.
+"""A run of an export: it finds the missing time windows, lets workers fetch them, and publishes the files.
 
     claim the target ─> fetch the missing windows ─> write the merged file, or a file per window ─> move the state
 
-A run may be killed at any moment, and the next run resumes. For this reason, a part gets its name only when it is
-complete, the record names only existing parts, and the merged file gets its name before its parts are removed.
+A run may be killed at any moment, and the next run continues its work. Three rules make this possible:
+- A part, which is a file with the rows of a window, gets its name only when it is complete.
+- The record of the export names only existing parts.
+- The merged file gets its name before its parts are removed.
 
 If a window fails, the other windows are still fetched. The next run fetches only the missing windows.
 """
@@ -29,9 +31,10 @@ from svcctl.storage import Storage
 
 @contextmanager
 def locked(storage: Storage, target: Target) -> Iterator[None]:
-    """Hold the lock of a target during a block. The lock is an object that is being written until the block ends.
+    """Hold the lock of a target during a block.
 
-    Raises Locked if another run holds the lock. Only local files have locks.
+    The lock is a file that is being written until the block ends. Only a local target can be locked. Raises Locked if
+    another run holds the lock.
     """
     try:
         lock = storage.create(f"{folder_of(target)}run", overwrite=True)
@@ -58,10 +61,11 @@ def opened(export: Export) -> Iterator[OpenRecord]:
 
 
 class ExportRun:
-    """One run of an export. With `stops`, the first failed window ends the run.
+    """A run of an export. With `stops`, the first failed window ends the run.
 
-    `report` is called with the number of finished windows, the number of all windows, and the result of the last
-    request. The result is None before the first request, and for a failed request.
+    `report` is called before the first request and after each request. Its arguments are the number of finished
+    windows, the number of all windows, and the result of the request. Before the first request, and after a failed
+    request, the result is None.
     """
 
     def __init__(
@@ -77,7 +81,7 @@ class ExportRun:
         self._damaged: set[Window] = set()
 
     def __call__(self) -> Summary:
-        """Export all windows. If an error ends the run early, raises this error."""
+        """Export all windows, and return the summary of the run. If an error ends the run early, raise this error."""
         idle = False
         try:
             if self._export.target.per_window:
@@ -100,9 +104,9 @@ class ExportRun:
     # Fetching
 
     def _fetching(self, tasks: Sequence[Task]) -> Iterator[None]:
-        """Fetch windows.
+        """Fetch the windows of tasks.
 
-        Yields after each request, when the windows of the request are in the record or have failed.
+        Yields after each request. The windows of the request are then in the record, or have failed.
         """
         total, finished = len(self._tasks), len(self._tasks) - len(tasks)
         self._report(finished, total, None)
@@ -126,7 +130,7 @@ class ExportRun:
     # Merging
 
     def _merge(self) -> None:
-        """Write the merged file while its windows arrive. A damaged part is fetched again once."""
+        """Write the merged file while its windows arrive. A damaged window is fetched again, but only once."""
         earlier = self._record.earlier
         overwrite = self._export.order.overwrite or (earlier is not None and earlier.window in self._export.whole)
         while True:
@@ -151,7 +155,7 @@ class ExportRun:
         pieces = self._parts(file, arriving)
         if record.head is None:
             next((None for _ in arriving if record.head is not None), None)
-        if record.head is None:  # all windows failed, or there are none
+        if record.head is None:  # all windows failed, or there are no windows
             for _ in pieces:
                 pass
             return
@@ -161,11 +165,11 @@ class ExportRun:
             export.format.merged(pieces, record.head, file)
         except DamagedPart:
             for _ in arriving:
-                pass  # the next attempt uses the windows that are being fetched
+                pass  # wait for the windows that are being fetched, because the next attempt uses them
             raise
 
     def _parts(self, file: MergedFile, arriving: Iterator[None]) -> Iterator[Part]:
-        """Yield the parts of all windows in order, as they arrive. After a failed window, no part is yielded."""
+        """Yield the stored rows of all windows in order, as they arrive. After a failed window, nothing is yielded."""
         export, record, gaps = self._export, self._record, self._failures.gaps
         for window in record.windows():
             while (entry := record.at(window)) is None and window not in gaps:

@@ -1,9 +1,9 @@
-"""The state of an incremental export: a name for the target, and the end of the last run, at which the next run starts.
+"""The state of an incremental export: the target of the export, and the end of the last run.
 
-A state is a small file in the folder of states, with a lock file next to it. A run holds the lock, so a second run of
-the same state ends at once (exit 9). The end in the state moves only after the files of a run are published. So after a
-failed run, the next run starts at the same moment. A run is refused if the record of the target does not match the
-state.
+The next run starts at the end of the last run. A state has a name. It is a small file in the folder of states, with a
+lock file next to it. A run holds the lock, so a second run of the same state ends at once (exit code 9). The end in the
+state changes only after the files of a run are published. So after a failed run, the next run starts at the same date
+again. A run is refused if the record of the target does not match the state.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The state of an export. The next run of the export starts at the epoch second `until`.
+    """The state of an incremental export. The next run starts at the epoch second `until`.
 
-    `target` is a path that is valid in every current directory. `failed` says when and why the last run failed; it is
-    empty if that run succeeded.
+    `target` is a path that does not depend on the current directory. `failed` says when and why the last run failed. If
+    that run succeeded, `failed` is empty.
     """
 
     target: str
@@ -41,13 +41,14 @@ class State:
 
 
 class DamagedState(UsageError):
-    """A state whose file does not contain a valid state."""
+    """Raised if the file of a state does not contain a valid state."""
 
 
 def placed(target: str) -> str:
-    """Return a target in the spelling that is valid in every current directory.
+    """Return a target as a normalized path that does not depend on the current directory.
 
-    Equal targets have the same spelling.
+    Two spellings of the same path have the same result. A URL is returned unchanged. Raises UsageError if the current
+    directory was removed.
     """
     if "://" in target:
         return target
@@ -59,7 +60,10 @@ def placed(target: str) -> str:
 
 
 def default_states(environment: Mapping[str, str]) -> States:
-    """Return the states in the folder that SVCCTL_STATE names, or else in the state directory of the platform."""
+    """Return the states in the folder that the environment variable SVCCTL_STATE names.
+
+    Without this variable, the folder is in the state directory of the platform.
+    """
     if named := environment.get(STATE_ENVIRONMENT):
         return States(home.expanded_path(named).absolute())
     return States(home.directory("state", STATE_ENVIRONMENT) / "exports")
@@ -67,12 +71,12 @@ def default_states(environment: Mapping[str, str]) -> States:
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """The states in a folder. The first save creates the folder."""
+    """The states in a folder. The folder is created when the first state is saved or locked."""
 
     folder: Path
 
     def path(self, name: str) -> Path:
-        """Return the path of the file of a state. Raises UsageError for a name that a state cannot have."""
+        """Return the path of a state's file. Raises UsageError if the name is not allowed for a state."""
         if not _NAME.fullmatch(name):
             raise UsageError(
                 f"'{name}' cannot name a state", hint="a name is 1 to 100 letters, digits, '.', '_' or '-'"
@@ -87,9 +91,9 @@ class States:
             raise UsageError(f"states {self.folder} cannot be read: {error.strerror}") from None
 
     def load(self, name: str) -> State | None:
-        """Return the state with a name; None before the first run of the state.
+        """Return the state with a name. Return None before the first run of the state.
 
-        Raises UsageError if its file is damaged.
+        Raises DamagedState if the file of the state is damaged. Raises UsageError if the file cannot be read.
         """
         path = self.path(name)
         try:
@@ -109,7 +113,7 @@ class States:
             raise UsageError(f"state {path} cannot be read: {error.strerror}") from None
 
     def writing(self, target: str) -> tuple[str, State] | None:
-        """Return the state that writes to a target, with its name; None if no state writes to the target."""
+        """Return the name and the state of the export that writes to a target. Return None if there is no state."""
         place = placed(target)
         for name in self.names():
             with suppress(UsageError):  # a damaged state of another export does not matter here
@@ -125,7 +129,7 @@ class States:
         return state
 
     def save(self, name: str, state: State) -> None:
-        """Replace the state with a name. When this returns, the new state is synced to the disk."""
+        """Replace the state with a name. When this method returns, the new state is safely on the disk."""
         path = self.path(name)
         document = {"version": VERSION, **asdict(state)}
         try:
@@ -144,7 +148,7 @@ class States:
 
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:
-        """Hold the lock of a state during a block. Raises Locked if another run holds the lock."""
+        """Hold the lock of a state during a block. Raises Locked if another run of the state holds the lock."""
         path = self.path(name).with_suffix(".lock")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

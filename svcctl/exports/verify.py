@@ -1,4 +1,4 @@
-"""Verifying an export: finding damaged and missing files, and the ranges that must be fetched again."""
+"""The verification of an export: it finds damaged and missing files, and the ranges that must be fetched again."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ DAMAGED, MISSING, NOT_EXPORTED = "damaged", "missing", "not exported"
 
 @dataclass(frozen=True, slots=True)
 class LostRange:
-    """A range without a sound file.
+    """A range of dates with a damaged file, or without a file.
 
-    Its kind is DAMAGED or MISSING for a file, or NOT_EXPORTED for a range without a file. `window` is the range to
-    fetch again. `since` is the epoch second at which the lost range starts. It may be later than the start of `window`.
+    `kind` is DAMAGED or MISSING for an exported file, and NOT_EXPORTED for a range that was not exported. `window` is
+    the range that must be fetched again. `since` is the epoch second at which the lost range starts. If the name of a
+    file contains the start of its run, `window` may start before `since`.
     """
 
     kind: str
     window: Window
     since: int
     file: str | None = None
-    """The address of the file; None for a range without a file."""
+    """The address of the file. It is None for a range that was not exported."""
 
     @property
     def text(self) -> str:
@@ -34,7 +35,7 @@ class LostRange:
 
 @dataclass
 class HashProgress:
-    """The number of files and the number of bytes that have been hashed so far."""
+    """The progress of a verification: the numbers of files and bytes that were hashed so far."""
 
     files: int = 0
     bytes: int = 0
@@ -44,7 +45,7 @@ class HashProgress:
 
 
 def damage(record: Record, progress: HashProgress | None = None) -> Iterator[LostRange]:
-    """Hash all files. Yields the damaged and the missing files, and then the gaps."""
+    """Hash all files of an export. Yields the damaged and missing files, and then the ranges that were not exported."""
     progress = progress or HashProgress()
     for entry in record.files():
         hashes = {entry.sha256}
@@ -61,12 +62,11 @@ def damage(record: Record, progress: HashProgress | None = None) -> Iterator[Los
 
 
 def verified_until(record: Record, losses: Iterable[LostRange], date: int) -> int:
-    """Return the epoch second up to which all windows are verified, after a verify.
+    """Return the epoch second up to which all windows are verified after a verification.
 
-    The verify covered the windows that ended after `date`, and found `losses`.
-
-    The result is the start of the first lost range, or the end of the export if no range is lost. If `date` is so late
-    that windows were skipped that were never verified, the result is the old value.
+    The verification has covered the windows that end after `date`, and has found the lost ranges `losses`. The result
+    is the start of the first lost range. If no range is lost, the result is the end of the export. If the verification
+    has skipped windows that were never verified, the result is the old value.
     """
     if not record.ranges or date > max(record.verified, record.ranges[0][0]):
         return record.verified
@@ -74,7 +74,10 @@ def verified_until(record: Record, losses: Iterable[LostRange], date: int) -> in
 
 
 def remember(record: Record, verified: int) -> None:
-    """Save the epoch second up to which an export is verified. Raises Locked while a run of the export is going on."""
+    """Save in the record the epoch second up to which an export is verified.
+
+    Raises Locked if a run of the export is in progress.
+    """
     if verified == record.verified:
         return
     with locked(record.storage, record.target):
@@ -83,10 +86,10 @@ def remember(record: Record, verified: int) -> None:
 
 
 def keep(record: Record, date: int) -> tuple[int, int]:
-    """Drop the windows that ended at or before a date from the record.
+    """Remove from the record all windows that end at or before `date`, in epoch seconds. Their files are not removed.
 
-    Returns the number of dropped windows, and the number of their files that exist. Raises UsageError for a date after
-    the end of the export, and for an export to one file.
+    Returns the number of removed windows, and the number of their existing files. Raises UsageError if the date is
+    after the end of the export, or if all runs write the same file.
     """
     if record.target.is_one_file:
         raise UsageError(f"{record.output} is one file, and no part of it can be dropped", hint="leave out --keep")
@@ -103,20 +106,20 @@ def keep(record: Record, date: int) -> tuple[int, int]:
 
 
 def ranges_to_fetch(record: Record, past: Sequence[Window]) -> list[Window]:
-    """Return the ranges for export commands that fetch lost windows again.
+    """Return the ranges that must be exported again to replace lost windows.
 
     `past` has the lost windows that no later run will fetch.
     """
     if record.target.is_one_file:
         return [Window(start, end) for start, end in record.ranges]
-    if record.target.per_run:  # each file has the range of its run; without a file, the range is unknown
+    if record.target.per_run:  # a file has the range of its run, and without a file this range is unknown
         files = {record.naming_range(entry) for entry in record.files()}
         return [window for window in past if window in files]
     return list(_spans(past, record.ranges))
 
 
 def _spans(lost: Sequence[Window], ranges: Sequence[tuple[int, int]]) -> Iterator[Window]:
-    """Yield, for each exported range, one range around all of its lost windows, so that one command can fetch them."""
+    """Yield a range around all lost windows of each exported range. One command can fetch such a range again."""
     for start, end in ranges:
         inside = [window for window in lost if start <= window.start < end]
         if inside:

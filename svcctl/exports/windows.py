@@ -1,9 +1,9 @@
-"""Windows of a range, and the names of their files.
+"""The time windows of a range of dates, and the names of their files.
 
-Ranges and windows are half-open. Windows begin and end at multiples of their length, counted from 1970 in a time zone,
-by default UTC. So all runs have the same windows. Windows of whole weeks begin on Monday. In a merged file, the first
-and the last window are cut to the range; all other windows are whole. Dates in file names are in the same zone as the
-windows.
+Ranges and windows include their start, but not their end. Windows begin and end at multiples of their length, counted
+from 1970 in a time zone. The default of the time zone is UTC. Because of this rule, all runs have the same windows.
+Windows of whole weeks normally begin on Monday. In a merged file, the first and the last window are cut to the range.
+All other windows are whole. Dates in file names are in the same zone as the windows.
 """
 
 from __future__ import annotations
@@ -19,38 +19,37 @@ from svcctl.dates.lengths import UNITS, length_text
 from svcctl.errors import UsageError
 
 MAX_WINDOWS = 1_000_000
-"""The maximum number of windows of an export. If there are more, the length of the windows is probably a mistake."""
+"""The maximum number of windows of an export. A length that gives more windows is probably a mistake."""
 
 FIRST_MONDAY = 4 * UNITS["d"]
 """The first Monday of 1970, in epoch seconds."""
 
 _SPANS = tuple(hours * 3600 for hours in (1, 12, 24, 7 * 24, 31 * 24, 366 * 24))
-"""Distances in seconds from the start of a leap year.
+"""Numbers of seconds after which a part of a date has changed: hour, half of the day, day, week, month, year.
 
-After each, another part of the date has changed: the hour, the half of the day, the day, the week, the month or the
-year.
+They are counted from the start of a leap year.
 """
 
 _DIRECTIVE = r"%[-_0^#]?[aAbBcCdDeFgGhHIjklmMpPrRsSTuUVwWxXyYzZ]"
 _DATE = re.compile(rf"(?:[^%{{}}]|%%)*{_DIRECTIVE}(?:[^%{{}}]|%%|{_DIRECTIVE})*")
-"""A pattern for a format of strftime with at least one directive. (The function strftime accepts any text.)"""
+"""A pattern for a strftime format with at least one directive. The function strftime itself accepts any text."""
 _LITERAL = re.compile(rf"%%|({_DIRECTIVE})")
 _EPOCH_SECONDS = re.compile(r"%%|%[-_0^#]?(s)")
 
 _FIELD = re.compile(rf"\{{(?:start|end|from|to)(?::[^{{}}]*)?\}}|%%|{_DIRECTIVE}(?:[-_T:/]?{_DIRECTIVE})*")
-"""A pattern for a field in braces, and for a date that lacks its braces."""
+"""A pattern for a field in braces, such as {from:%F}, and for a date format without braces, such as %F."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Window:
-    """A window: the events with `start <= eventdate < end`. Both are in epoch seconds."""
+    """A time window. It has the events with `start <= eventdate < end`. `start` and `end` are epoch seconds."""
 
     start: int
     end: int
 
     @property
     def name(self) -> str:
-        """The text of the window in file names: 20240131T100000Z-20240131T110000Z."""
+        """The text of the window in file names, such as 20240131T100000Z-20240131T110000Z."""
         return f"{_utc(self.start):%Y%m%dT%H%M%SZ}-{_utc(self.end):%Y%m%dT%H%M%SZ}"
 
     def __contains__(self, other: Window) -> bool:
@@ -63,9 +62,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class WindowGrid:
-    """The edges of windows. They are multiples of `length`, in seconds, counted from `origin` in the time zone `zone`.
+    """The rule for the edges of time windows.
 
-    `origin` is a local time of the zone. It is given as the epoch seconds of the same date and time in UTC.
+    The edges are multiples of `length`, in seconds, counted from `origin` in the time zone `zone`. `origin` is a local
+    time of the zone, given as the epoch seconds of the same date and time in UTC.
     """
 
     length: int
@@ -75,8 +75,8 @@ class WindowGrid:
     def around(self, moment: int) -> Window:
         """Return the window that contains an epoch second.
 
-        If the clocks of the zone change in it, it is longer or shorter. If the clocks show an hour twice, both hours
-        are in the same window, so that no two windows have the same name.
+        If the clocks of the zone change during the window, the window is longer or shorter than usual. If the clocks
+        show an hour twice, both hours are in the same window. So two windows never have the same name.
         """
         clock = moment
         if self.zone is not UTC:
@@ -89,9 +89,9 @@ class WindowGrid:
         return Window(_first(start, self.zone), end)
 
     def cut(self, start: int, end: int) -> tuple[Window, ...]:
-        """Cut a range into windows. The result is in order, and empty for an empty range.
+        """Cut a range into windows, and return the windows in order. An empty range has no windows.
 
-        Raises UsageError for more than MAX_WINDOWS windows.
+        Raises UsageError if there are more than MAX_WINDOWS windows.
         """
         if (end - start) // self.length > MAX_WINDOWS:
             raise UsageError(
@@ -104,7 +104,7 @@ class WindowGrid:
         return tuple(Window(first, last) for first, last in pairwise(edges))
 
     def count(self, window: Window) -> int:
-        """Return the number of windows of a range. A first or last window that is cut short counts, too."""
+        """Return the number of windows in the range `window`. A first or last window that is cut short also counts."""
         if self.zone is not UTC:
             return len(self.cut(window.start, window.end))
         return -(-(window.end - self.origin) // self.length) - (window.start - self.origin) // self.length
@@ -117,7 +117,7 @@ def _first(clock: int, zone: tzinfo) -> int:
     """
     shown = datetime.fromtimestamp(clock, UTC).replace(tzinfo=zone)
     moment, other = (int(shown.replace(fold=fold).timestamp()) for fold in (0, 1))
-    while moment - other > 1:  # the clocks skip this time: search for the moment of the change
+    while moment - other > 1:  # the clocks skip this time, so search for the moment of the change
         middle = (moment + other) // 2
         skipped = datetime.fromtimestamp(middle, zone).replace(tzinfo=UTC).timestamp() >= clock
         moment, other = (middle, other) if skipped else (moment, middle)
@@ -125,7 +125,10 @@ def _first(clock: int, zone: tzinfo) -> int:
 
 
 def filled_in(path: str) -> str | None:
-    """Return the first field of a path, such as {from:%F}, or its first date outside of braces; None for neither."""
+    """Return the first text of a path that looks like a date: a field, such as {from:%F}, or a format, such as %F.
+
+    Return None if the path has no such text.
+    """
     return next((match[0] for match in _FIELD.finditer(path) if match[0] != "%%"), None)
 
 
@@ -133,9 +136,9 @@ def filled_in(path: str) -> str | None:
 class Target:
     """The path of one file, or a pattern that names a file for each window or each run.
 
-    The fields `{start:…}` and `{end:…}` are the start and the end of a window; `{from:…}` and `{to:…}` are the start
-    and the end of a run. The text after the colon is a date format of strftime. All dates are in `zone`. Outside of
-    fields, %% is a percent sign.
+    In a pattern, the fields `{start:…}` and `{end:…}` are replaced by the start and the end of a window. The fields
+    `{from:…}` and `{to:…}` are replaced by the start and the end of a run. The text after the colon is a strftime
+    format. All dates are in the time zone `zone`. Outside of fields, %% is a percent sign.
     """
 
     text: str
@@ -154,7 +157,10 @@ class Target:
             )
 
     def check_dates(self) -> None:
-        """Raise UsageError for a date outside of braces or a wrong date format: the name would contain %F itself."""
+        """Raise UsageError for a date format outside of braces, and for a wrong date format in a field.
+
+        Otherwise the name of a file would contain the format itself, such as %F.
+        """
         for literal, name, spec, _ in Formatter().parse(self.text):
             if matches := [match for match in _LITERAL.finditer(literal) if match[1]]:
                 date = literal[matches[0].start() : matches[-1].end()]
@@ -179,7 +185,7 @@ class Target:
 
     @property
     def per_run(self) -> bool:
-        """Whether names contain the start or the end of the run."""
+        """Whether the names of files contain the start or the end of the run."""
         return not {"from", "to"}.isdisjoint(self._fields())
 
     @property
@@ -189,12 +195,12 @@ class Target:
 
     @property
     def ends_with_run(self) -> bool:
-        """Whether names contain the end of the run."""
+        """Whether the names of files contain the end of the run."""
         return "to" in self._fields()
 
     @property
     def folder(self) -> str:
-        """The directory that all files share, with a slash at its end: the path before the first field."""
+        """The directory that contains all files, with a slash at its end. It is the path before the first field."""
         return self._folder.replace("%%", "%")
 
     @property
@@ -208,7 +214,10 @@ class Target:
         return literal[: literal.rfind("/") + 1]
 
     def path(self, whole: Window, window: Window | None = None) -> str:
-        """Return the path of the file of a run over the range `whole`, or of the file of a window of this run."""
+        """Return the path of a window's file, or of the merged file if `window` is None.
+
+        `whole` is the range of the run.
+        """
         window = window or whole
         moments = {"start": window.start, "end": window.end, "from": whole.start, "to": whole.end}
         return "".join(
@@ -217,17 +226,20 @@ class Target:
         )
 
     def _written(self, seconds: int, spec: str) -> str:
-        """Return an epoch second as a name has it: in the format `spec`, or in a compact format if `spec` is empty."""
+        """Return an epoch second as text for a file name, in the format `spec`.
+
+        If `spec` is empty, the format is 20240131T100000Z.
+        """
         compact = "%Y%m%dT%H%M%SZ" if self.zone is UTC else "%Y%m%dT%H%M%S%z"
         # for %s, the C library would use the zone of the computer
         spec = _EPOCH_SECONDS.sub(lambda match: str(seconds) if match[1] else match[0], spec)
         return datetime.fromtimestamp(seconds, self.zone).strftime(spec or compact)
 
     def check_repeats(self, grid: WindowGrid) -> None:
-        """Raise UsageError if two windows, or two runs, at different times have the same name.
+        """Raise UsageError if the files of two windows, or of two runs, would have the same name.
 
-        The names of a sample are compared: windows that follow each other, and windows on other days, in other months
-        and in other years.
+        Only the names of some windows are compared. These are successive windows, and windows on other days, in other
+        months and in other years.
         """
         repeated = self._repeated(_samples(grid), {})
         if repeated is not None:
@@ -243,7 +255,7 @@ class Target:
             )
 
     def paths(self, whole: Window, windows: Sequence[Window]) -> dict[Window, str]:
-        """Return the path of each window. Raises UsageError if two windows have the same path."""
+        """Return the path of each window's file. Raises UsageError if two windows would have the same path."""
         owners: dict[str, Window] = {}
         repeated = self._repeated(windows, owners, whole)
         if repeated is not None:
@@ -257,9 +269,9 @@ class Target:
     def _repeated(
         self, windows: Iterable[Window], owners: dict[str, Window], whole: Window | None = None
     ) -> tuple[str, Window, Window] | None:
-        """Return the first path that two windows share, with these windows; None if all paths differ.
+        """Return the first path that two windows share, with these two windows. Return None if all paths differ.
 
-        Fills `owners` with the window of each path.
+        The dictionary `owners` is filled with the window of each path.
         """
         for window in windows:
             path = self.path(whole or window, window)
@@ -269,20 +281,20 @@ class Target:
 
     @property
     def _hint(self) -> str:
-        """The hint for names that repeat."""
+        """The hint for the error that two files would have the same name."""
         field = "start" if self.per_window else "from"
         return f"give a longer --window, or write a more precise date into the pattern, as in {{{field}:%Y%m%dT%H%M%S}}"
 
 
 def _samples(grid: WindowGrid) -> list[Window]:
-    """Return windows that follow each other, and windows on other days, in other weeks, months and years."""
+    """Return a sample of windows: successive windows, and windows on other days, in other weeks, months and years."""
     first = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())
     spans = (*range(0, 60 * grid.length, grid.length), *_SPANS)
     return sorted({grid.around(first + span) for span in spans})
 
 
 def moment(seconds: int, zone: tzinfo = UTC) -> str:
-    """Return an epoch second in ISO 8601, as export commands print it."""
+    """Return an epoch second as a date in ISO 8601, in the form that export commands print."""
     return datetime.fromtimestamp(seconds, zone).isoformat().replace("+00:00", "Z")
 
 

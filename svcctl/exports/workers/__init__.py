@@ -1,6 +1,8 @@
-"""The workers of a run, which fetch windows. They are threads of this process, or processes of a cluster.
+"""The workers of an export, which fetch time windows. Workers are threads of this process, or processes of a cluster.
 
-dispatch.py   hands out tasks, and counts failures
+A task is the request for a window, with everything that a worker needs to fetch the window.
+
+dispatch.py   gives tasks to the workers, and counts failures
 queue.py      holds the tasks of a run, and joins neighbouring windows into one request
 fetch.py      fetches a task: requests, checks, stores and retries
 split.py      splits the answer for several windows into their files

@@ -1,8 +1,8 @@
-"""Workers in a Dask cluster, instead of threads of this process.
+"""Workers in a Dask cluster. They replace the threads of this process.
 
-A worker gets a task, and a function that makes a client. The function reads the profile on the worker's machine, so the
-credentials of the user are never sent to the cluster. All machines must reach the target, so it is on S3 or HDFS, or in
-a shared folder.
+A worker gets a task, which describes the time window to fetch, and a function that makes a client. The function reads
+the profile on the worker's machine, so the credentials of the user are never sent to the cluster. All machines must be
+able to write to the target, so the target is on S3, on HDFS, or in a shared folder.
 """
 
 from __future__ import annotations
@@ -27,24 +27,25 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 CONNECT_SECONDS = 10
-"""The maximum number of seconds until the scheduler answers."""
+"""The maximum number of seconds to wait for the answer of the scheduler."""
 
 Connect = Callable[[], "Client"]
-"""A function that makes a client. The client retries nothing.
+"""A function that makes a client. The client must not retry requests.
 
-The function can be pickled and hashed, and holds no secret.
+The function can be pickled and hashed, and contains no secret.
 """
 
 
 @contextmanager
 def cluster(address: str) -> Iterator[tuple[Executor, int, int]]:
-    """Connect to the workers of a Dask cluster. Yields an executor, the number of threads, and the number of processes.
+    """Connect to the workers of a Dask cluster.
 
-    Raises Unavailable if the scheduler does not answer, or has no workers.
+    Yields an executor for the cluster, the number of all threads, and the number of processes. Raises Unavailable if
+    the scheduler does not answer, or has no workers.
     """
     extras.need("dask", "--scheduler")
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # svcctl reports these errors itself
-    distributed: Any = importlib.import_module("distributed")  # it has no types
+    distributed: Any = importlib.import_module("distributed")  # the package has no types
     try:
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -54,12 +55,12 @@ def cluster(address: str) -> Iterator[tuple[Executor, int, int]]:
         threads = client.nthreads()
         if not threads:
             raise Unavailable(f"the scheduler {address} has no workers", hint=f"start some: dask worker {address}")
-        # With pure=True, a later run would get the result of an ended run's task for the same window.
+        # With pure=True, a later run would get the old result of an earlier run for the same window.
         yield _Explaining(client.get_executor(pure=False), address), sum(threads.values()), len(threads)
 
 
 class _Explaining(Executor):
-    """An executor that turns failures of the cluster into errors of svcctl."""
+    """An executor that runs functions in a cluster, and turns failures of the cluster into errors of svcctl."""
 
     def __init__(self, executor: Executor, address: str) -> None:
         self._executor = executor
@@ -84,10 +85,10 @@ class _Explaining(Executor):
 
 
 def fetch_there(task: Task, target: str, connect: Connect, per_second: float | None) -> Fetched:
-    """Fetch a task in the process of a worker.
+    """Fetch the time window of a task in a process of the cluster.
 
-    `per_second` is the number of requests per second that this process may send. If another writer is writing the part,
-    the part is taken over, because that writer belongs to an ended run or to a lost worker.
+    `per_second` is the maximum number of requests per second from this process. If another process is writing the file
+    of the window, this process takes the file over. The other process belongs to a run that has ended, or is lost.
     """
     storage, _ = open_target(target, os.environ, take=True)
     with _making:
@@ -96,10 +97,10 @@ def fetch_there(task: Task, target: str, connect: Connect, per_second: float | N
 
 
 class _Released(threading.Event):
-    """An event that is set when the scheduler has released the task of this thread.
+    """An event that is set when this thread must stop its task.
 
-    Then the run has ended, or another worker has the task. Without this event, a worker would complete a task for which
-    no run is waiting.
+    The scheduler has then released the task, because the run has ended or another worker has the task. Without this
+    event, a worker would complete a task for which no run is waiting.
     """
 
     def __init__(self) -> None:

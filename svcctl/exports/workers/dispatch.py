@@ -1,6 +1,7 @@
-"""Handing out tasks to the workers of a run, which are threads of this process or of a cluster.
+"""The distribution of tasks to the workers of an export. Workers are threads of this process or of a cluster.
 
-This module also counts the progress of a run, and decides which failures end the run at once.
+A task is the request for a time window. This module also counts the progress of a run, and decides which failures end
+the run at once.
 """
 
 from __future__ import annotations
@@ -29,29 +30,29 @@ if TYPE_CHECKING:
     from svcctl.storage import Storage
 
 WINDOWS_PER_WORKER = 2
-"""The number of requests that are handed out for each worker: the request in progress, and the next request."""
+"""The number of requests for each worker at a time: the request in progress, and the next request."""
 ENDING_SECONDS = 2.0
 """The maximum number of seconds that a failing run waits for requests in progress."""
 IN_A_ROW = 5
-"""The number of failed windows in a row that ends a run, because the next windows would most likely fail, too."""
+"""A run ends after this number of failed windows in a row, because the next windows would probably fail too."""
 
 
 Take = Callable[[Fetched, int], None]
-"""A function that is called with a result and the number of windows of the result."""
+"""A function that gets the result of a request, and the number of windows in the result."""
 Outcome = tuple[Sequence[Task], Fetched | SvcctlError]
-"""The tasks of one request, and the result or the error of the request."""
+"""The tasks of a request, and the result or the error of the request."""
 
 
 @dataclass
 class RunProgress:
-    """The progress of a run. `clock` returns a monotonic time in seconds."""
+    """The progress of a run. `done` and `total` are numbers of windows. `clock` returns a monotonic time in seconds."""
 
     progress: Progress = field(default_factory=Progress)
     clock: Callable[[], float] = time.monotonic
     done: int = 0
     total: int = 0
     _before: int | None = None
-    """The number of windows that were finished before this run; None before the first report."""
+    """The number of windows that earlier runs have finished. It is None before the first call of `take`."""
 
     def __post_init__(self) -> None:
         self._started = self.clock()
@@ -80,7 +81,11 @@ class Failures:
         self.gaps: dict[Window, SvcctlError] = {}
 
     def add(self, window: Window, error: SvcctlError) -> None:
-        """Note a failed window. Raises the error if the error ends the run."""
+        """Add a failed window. Raises the error if it ends the run.
+
+        An error ends the run in three cases: `stops` is set, all windows would fail with this error, or the last
+        IN_A_ROW windows have failed.
+        """
         if concerns_all(error):
             raise error from None
         if self._stops:
@@ -94,12 +99,15 @@ class Failures:
             raise error.saying(f"{row}: {error.message}") from None
 
     def end_row(self) -> None:
-        """Note a fetched window, which ends a series of failures."""
+        """Begin to count failures in a row from 0 again, because a window was fetched."""
         self._row.clear()
 
 
 def concerns_all(error: BaseException | None) -> bool:
-    """Return whether all windows would fail with this error: a refusal by the service, a full disk, or a lock."""
+    """Return whether all windows would fail with this error.
+
+    Examples are a refusal by the service, a full disk, and a lock.
+    """
     if isinstance(error, InternalError):
         return False
     return isinstance(error, (Unstored, UsageError, ServiceError, Locked))
@@ -107,9 +115,9 @@ def concerns_all(error: BaseException | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """Workers that are ready: `count` threads of `executor`, which call `fetch`.
+    """Workers that are ready to fetch windows: `count` threads of `executor`, which call `fetch`.
 
-    Setting `stopping` ends local workers.
+    When `stopping` is set, local workers end.
     """
 
     fetch: Fetch
@@ -118,11 +126,11 @@ class Crew:
     stopping: threading.Event
 
     def fetching(self, tasks: Sequence[Task], take: Take, joined: Joined | None = None) -> Generator[Outcome]:
-        """Fetch tasks. Yields the outcome of each request.
+        """Fetch the windows of tasks. Yields the outcome of each request.
 
-        `take` is called with each result before the outcome is yielded. Results that arrive after the iterator was
-        closed early are also passed to `take`. If `take` raises an SvcctlError, this error becomes the outcome. For
-        `joined`, see Queue.
+        `take` is called with each result before the outcome is yielded. If `take` raises an SvcctlError, the outcome is
+        this error. If the iterator is closed early, results that arrive soon after that are also passed to `take`. The
+        class Queue describes `joined`.
         """
         waiting = Queue(tasks, self.count, joined)
         ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]] = SimpleQueue()
@@ -139,7 +147,7 @@ class Crew:
                     return
                 working += 1
                 future = self.executor.submit(self.fetch, waiting.joined(request))
-            # The result of a worker is put in the queue before the worker gets the next window.
+            # The first callback puts the result in the queue, before the second callback gives the worker a new task.
             future.add_done_callback(lambda future: ended.put((request, future)))
             future.add_done_callback(hand_out)
 
@@ -176,7 +184,10 @@ class Crew:
 
 
 def _take_results(ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]], requests: int, take: Take) -> None:
-    """Wait for results while the run ends, and call `take` with each, so that the next run has less to fetch."""
+    """Wait for the results of open requests while a run ends, and call `take` with each result.
+
+    So the next run has less to fetch. The wait ends after ENDING_SECONDS.
+    """
     deadline = time.monotonic() + ENDING_SECONDS
     for _ in range(requests):
         try:
@@ -190,10 +201,11 @@ def _take_results(ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]], re
 
 @dataclass(frozen=True)
 class Workers:
-    """The workers of a run. `connect` makes their client. Together, they send at most `per_second` requests per second.
+    """The options for the workers of a run.
 
-    With a `scheduler`, the workers are in its cluster. Each process of the cluster makes its own client with
-    `connect_there`, and opens `target` itself.
+    `connect` makes the client of the workers. All workers together send at most `per_second` requests per second. If
+    `scheduler` is an address, the workers are in the cluster of this scheduler. Each process of the cluster then makes
+    its own client with `connect_there`, and opens `target` itself.
     """
 
     connect: Callable[[], Client]
@@ -205,7 +217,7 @@ class Workers:
 
     @contextmanager
     def working(self, storage: Storage, progress: Progress) -> Iterator[Crew]:
-        """Start the workers for the time of a block. They write to `storage` and count in `progress`."""
+        """Start the workers, and end them after the block. Local workers write to `storage` and count in `progress`."""
         stopping = threading.Event()
         if self.scheduler is None:
             fetch_here = partial(
@@ -222,7 +234,7 @@ class Workers:
                 yield Crew(fetch_here, pool, count, stopping)
             finally:
                 stopping.set()
-                # To wait for the workers would delay the end of a failed run.
+                # A failed run ends sooner if it does not wait for the workers.
                 pool.shutdown(wait=False, cancel_futures=True)
             return
         with cluster(self.scheduler) as (executor, threads, processes):

@@ -1,6 +1,6 @@
-"""Fetching a task: request its window, check the answer while it is stored, and retry if that may help.
+"""The work of a worker: request a time window, check and store the answer, and retry if a retry may help.
 
-A task can be sent to another process. A worker there needs nothing else.
+A task describes the window. A task can be sent to a worker in another process, and this worker needs nothing else.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from svcctl.storage import Sink, Storage
 
 TOGETHER = 16
-"""The number of files of windows that are completed together."""
+"""The number of files that are completed together if an answer is split into the files of several windows."""
 
 
 class _MoreColumns(Exception):
-    """An answer that has all `columns` of the export, and also the columns `new`."""
+    """Raised for an answer that has all `columns` of the export, and also the columns `new`."""
 
     def __init__(self, columns: tuple[str, ...], new: tuple[str, ...]) -> None:
         super().__init__(columns, new)
@@ -48,14 +48,15 @@ class _MoreColumns(Exception):
 
 
 class Stopped(Exception):
-    """An exception that is raised if the run ends before the window is fetched."""
+    """Raised if the run ends before the window is fetched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
     """The recorded number of rows and hash of a window that is fetched for a comparison.
 
-    With `replaces`, changed rows replace the stored part. Fewer rows than before replace it only with `fewer`.
+    With `replaces`, the fetched rows replace the stored rows if the hash has changed. If there are fewer rows than
+    before, they replace the stored rows only with `fewer`.
     """
 
     rows: int
@@ -64,22 +65,23 @@ class Known:
     fewer: bool
 
     def gives_way(self, rows: int, sha256: str) -> bool:
-        """Return whether new rows replace the stored part."""
+        """Return whether the fetched rows replace the stored rows. `rows` and `sha256` describe the fetched rows."""
         return self.replaces and sha256 != self.sha256 and (self.fewer or rows >= self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task: the request for a window, and the place where the rows are stored.
+    """A task for a worker: the request for a time window, and the path at which the rows are stored.
 
-    `request` is the request for the whole export. Its range is replaced by the window. `path` is the path of the part.
-    `compression` is the ending of the part's compression, "" for none. `part_of` is the path of the merged file. A part
-    of a merged file has no heading, and a window without events has no part. If `part_of` is None, the part is a
-    `whole` file with a heading.
+    `request` is the request for the whole export. Its range is replaced by the window. `path` is the path of the file
+    with the rows of the window, which is called a part. `compression` is the ending of the compression, such as ".gz".
+    It is "" without compression. `part_of` is the path of the merged file that will contain the rows. A part for a
+    merged file has no heading, and a window without events has no part. If `part_of` is None, the part is a complete
+    file with a heading.
 
-    `plain` says that the query has the same rows if its window is requested in several ranges. `zone` is the zone of
-    the dates in the rows; None if no zone is requested. `columns` is None for a query that names its columns. For a
-    query for all columns, it has the columns to keep, and is empty before these are known.
+    `plain` is true if the query returns the same rows when the window is requested in several ranges. `zone` is the
+    time zone of the dates in the rows. It is None if no zone is requested. `columns` is None for a query that names its
+    columns. For a query for all columns, `columns` has the columns to keep. It is empty until these columns are known.
     """
 
     window: Window
@@ -94,9 +96,9 @@ class Task:
     zone: Zone | None = None
     columns: tuple[str, ...] | None = None
     parts: tuple[Task, ...] = ()
-    """If the answer is split into the files of several windows, the tasks of these windows.
+    """The tasks of several windows, if the answer is split into the files of these windows.
 
-    Empty for one part at `path`.
+    If the answer is stored in one file at `path`, this is empty.
     """
 
     @property
@@ -106,14 +108,18 @@ class Task:
     def spans(self) -> tuple[Window, ...]:
         """Return the ranges to request, in order.
 
-        The offset of the zone is the same in all of a range, because the dates of an answer all have the same offset.
+        All dates in an answer have the same UTC offset. So a window in which the offset of the zone changes is
+        requested in several ranges.
         """
         if self.zone is None or not self.plain:
             return (self.window,)
         return tuple(Window(*span) for span in self.zone.spans(self.window.start, self.window.end))
 
     def goes_on_in(self, other: Task) -> bool:
-        """Return whether the window of `other` follows this window without a gap, with the same offset of dates."""
+        """Return whether the windows of both tasks can be requested together.
+
+        There must be no gap between the windows, and all dates must have the same UTC offset.
+        """
         if self.window.end != other.window.start or self.zone != other.zone:
             return False
         return self.zone is None or len(self.zone.spans(self.window.start, other.window.end)) == 1
@@ -121,26 +127,30 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The result of a task: entries for the record, and the head (see ExportFormat), which all windows must share."""
+    """The result of a task.
+
+    `entries` are the entries for the record of the export. `head` is the heading or the columns, see ExportFormat.
+    `seconds` is the duration, and `attempts` is the number of attempts.
+    """
 
     entries: tuple[ExportedFile, ...]
     head: str
     seconds: float
     attempts: int
     received: int = 0
-    """The number of bytes of the answer."""
+    """The size of the answer in bytes."""
     losses: Losses = field(default_factory=Losses)
     columns: tuple[str, ...] = ()
-    """The columns of the answer to a query for all columns; empty for other queries."""
+    """The columns of the answer to a query for all columns. It is empty for other queries."""
     left_out: tuple[str, ...] = ()
-    """The columns that the table has gained since the first window was fetched.
+    """The columns that were added to the table after the first window was fetched.
 
-    The part does not contain these columns.
+    The stored rows do not contain these columns.
     """
 
     @property
     def entry(self) -> ExportedFile:
-        """The only entry of a task with one part."""
+        """The entry of a result that has only one entry."""
         (entry,) = self.entries
         return entry
 
@@ -149,14 +159,15 @@ class Fetched:
 class Progress:
     """The progress of all workers of a process.
 
-    Bytes are counted when they are stored, and rows when a task is fetched.
+    `bytes` is the number of stored bytes. `rows` is the number of rows of completed tasks. `retries` is the number of
+    retries.
     """
 
     rows: int = 0
     bytes: int = 0
     retries: int = 0
     trouble: SvcctlError | None = None
-    """The error of the last attempt; None if the last attempt succeeded."""
+    """The error of the last attempt. It is None if the last attempt succeeded."""
     columns: tuple[str, ...] = ()
     """For a query for all columns, the columns of the first window."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -177,10 +188,11 @@ def fetch(
     stopping: threading.Event,
     delay: Callable[[int], float] = retry.delay,
 ) -> Fetched:
-    """Fetch a task, with as many retries as the task allows. `client` must not retry requests itself.
+    """Fetch the window of a task, with as many retries as the task allows. `client` must not retry requests itself.
 
-    A refusal with a Retry-After counts as a retry only while no other window makes progress; see RequestTurns. After a
-    failure without a Retry-After, `delay` returns the seconds to wait. Its argument is the number of such failures.
+    After a failure with a Retry-After, all workers wait as the service asks. While other windows make progress, such a
+    failure does not count as a retry, see RequestTurns. After any other failure, `delay` returns the number of seconds
+    to wait. Its argument is the number of these other failures so far.
 
     Raises the error of the last attempt. Raises Stopped if `stopping` is set.
     """
@@ -231,7 +243,7 @@ def fetch(
 
 
 class _Attempt:
-    """One attempt at a task. It sends the requests, and makes one or more parts from the answer."""
+    """An attempt at a task. It sends the requests, and stores the rows of the answer in one or more files."""
 
     def __init__(
         self, task: Task, client: Client, storage: Storage, progress: Progress, stopping: threading.Event
@@ -245,13 +257,13 @@ class _Attempt:
         self.head = ""
         self.rows = self.received = 0
         self.stored = 0
-        """The number of stored bytes of all parts."""
+        """The number of bytes that this attempt has stored."""
         self.losses = Losses()
         self.columns: tuple[str, ...] = ()
         self.left_out: tuple[str, ...] = ()
 
     def __call__(self) -> tuple[ExportedFile, ...]:
-        """Send the requests and store the rows. Returns the entries of the windows."""
+        """Send the requests and store the rows. Return the entries for the record of the export."""
         return self._split() if self._task.parts else (self._whole(),)
 
     def check(self) -> None:
@@ -260,7 +272,7 @@ class _Attempt:
             raise Stopped
 
     def store(self, sink: Sink, data: bytes | memoryview) -> None:
-        """Write bytes of a part."""
+        """Write bytes to the file `sink`, and count them. Raises Stopped if the run is ending."""
         self.check()
         with _storing():
             sink.write(data)
@@ -268,7 +280,7 @@ class _Attempt:
         self._progress.add(bytes=len(data))
 
     def _whole(self) -> ExportedFile:
-        """Write one part for the whole range of the task, while its rows arrive."""
+        """Write a file with all rows of the task, while the rows arrive."""
         task = self._task
         with _Part(task, self._storage, self) as part:
             self._answered(lambda answer, look: self._format.part(answer, part, task.whole, self.losses, look))
@@ -296,7 +308,7 @@ class _Attempt:
             return tuple(chain.from_iterable(map(self._files, groups)))
 
     def _files(self, group: Sequence[tuple[Task, tuple[int, Iterator[bytes]]]]) -> list[ExportedFile]:
-        """Write the files of a group of windows, each with the heading, and complete them together."""
+        """Write the files of several windows, each with the heading. All files are completed together."""
         parts, entries = [], []
         with ExitStack() as stack:
             for task, (rows, pieces) in group:
@@ -312,10 +324,10 @@ class _Attempt:
         return entries
 
     def _answered(self, write: Callable[[QueryResponse, Look | None], str]) -> None:
-        """Send the requests of the task and write their rows with `write`.
+        """Send the requests of the task, and write the rows with `write`.
 
-        If the table has new columns, this is noticed before a row is stored, and the requests are sent again for the
-        old columns.
+        If columns were added to the table since the first window, the requests are sent again for the old columns. No
+        row is stored before that.
         """
         try:
             self._written(write, self._task.request.query)
@@ -351,7 +363,10 @@ class _Attempt:
 
 
 class _Part:
-    """A part that is being written, for use in `with`. It counts and hashes the stored bytes."""
+    """The file with the rows of a window (part) while it is written. Use it in `with`.
+
+    The stored bytes are counted and hashed.
+    """
 
     def __init__(self, task: Task, storage: Storage, attempt: _Attempt) -> None:
         self._task = task
@@ -388,7 +403,7 @@ class _Part:
         self._bytes += len(data)
 
     def entry(self, rows: int, *, has_part: bool = True) -> ExportedFile:
-        """Return the entry of the window. If `has_part` is false, the entry has no part."""
+        """Return the entry of the window for the record. If `has_part` is false, the entry has no file."""
         window = self._task.window
         stored = (self._task.path, rows, self._bytes, self.sha256) if has_part else ("", rows, 0, "")
         return ExportedFile(window.start, window.end, *stored, int(time.time()))
@@ -396,7 +411,10 @@ class _Part:
 
 @contextmanager
 def _storing() -> Iterator[None]:
-    """Turn errors of the storage into Unstored, because a retry may help only after errors of the answer."""
+    """Turn an IncompleteResult of the storage into Unstored, which is never retried.
+
+    After an IncompleteResult of the service, a retry may help.
+    """
     try:
         yield
     except IncompleteResult as error:
@@ -404,13 +422,13 @@ def _storing() -> Iterator[None]:
 
 
 def check(request: QueryRequest, format: ExportFormat, client: Client) -> None:
-    """Check the query and the credentials by requesting an empty range.
+    """Check the query and the credentials with a request for an empty range.
 
-    Raises the error of the service if it refuses them.
+    Raises the error of the service if the service refuses the request.
     """
     with client.query(replace(request, to=request.from_)) as answer:
         format.part(answer, BytesIO(), False, Losses())
 
 
 Fetch = Callable[[Task], Fetched]
-"""A function that fetches a task. It is `fetch` with all other arguments filled in."""
+"""A function that fetches a task: the function `fetch` with all arguments except the task filled in."""

@@ -1,6 +1,6 @@
-"""The pace of an export: when requests are sent, and which refusals only make a window wait for its turn.
+"""The pace of an export: the moments at which requests are sent, and the refusals that do not count as failures.
 
-All workers of a process share one Pace.
+All workers of a process share one Pace object.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from collections.abc import Callable
 from itertools import count
 
 SPREAD = 0.5
-"""After a pause, the next requests of all workers are spread over this number of seconds."""
+"""After a pause, the first requests of all workers are spread over this number of seconds."""
 
 
 class Pace:
-    """The pace of requests: at most `per_second` per second, and none during a pause that the service asks for.
+    """The pace of the requests of all workers.
 
-    None for `per_second` means no limit. `clock` returns a monotonic time in seconds. `chance` returns a random number
-    from 0 to 1. All methods are thread-safe.
+    At most `per_second` requests are sent per second. If `per_second` is None, there is no such limit. While the
+    service asks for a pause, no requests are sent. `clock` returns a monotonic time in seconds. `chance` returns a
+    random number from 0 to 1. All methods are thread-safe.
     """
 
     def __init__(
@@ -40,18 +41,15 @@ class Pace:
         self._fetched = 0
 
     def hold(self, seconds: float) -> None:
-        """Pause all requests for a number of seconds.
-
-        The pause is for all workers, because a Retry-After is meant for all of them.
-        """
+        """Pause the requests of all workers for a number of seconds, for example after a Retry-After."""
         with self._lock:
             self._held = max(self._held, self._clock() + seconds)
 
     def wait(self, stopping: threading.Event) -> bool:
-        """Wait until a request may be sent, and return True. Returns False if the export stops before that.
+        """Wait until a request may be sent, and return True. Return False if `stopping` is set before that.
 
-        After a pause, the requests that have waited longest are sent first, and requests that were just refused are
-        sent last.
+        After a pause, the requests that have waited longest are sent first. Requests that were just refused are sent
+        last.
         """
         with self._lock:
             number = next(self._numbers)
@@ -75,17 +73,18 @@ class Pace:
                 self._waiting.discard(number)
 
     def turns(self) -> RequestTurns:
-        """Return an object for the requests of one window; see RequestTurns."""
+        """Return an object that counts the refusals of a window's requests, see RequestTurns."""
         return RequestTurns(self)
 
 
 class RequestTurns:
-    """The requests of one window, among the requests of other windows. Use `with turns:` around each request.
+    """Counts the refusals of a window's requests that are failures. Use `with turns:` around each request.
 
-    If a service accepts fewer requests at a time than there are workers, it refuses some requests, and may refuse the
-    same window many times. Such a refusal is not a failure while other windows make progress: an earlier request is
-    still being answered, or a window was fetched since the last refusal. If the service refuses all requests, the
-    refusals of the oldest request count as failures, so the waiting ends.
+    A service may accept fewer requests at a time than there are workers. It then refuses some requests, and may refuse
+    the same window many times. Such a refusal does not count as a failure while other windows make progress. Other
+    windows make progress if an earlier request is still being answered, or if a window was fetched since the last
+    refusal. If the service refuses all requests, the refusals of the oldest request count as failures. So an export
+    does not wait forever.
     """
 
     def __init__(self, pace: Pace) -> None:
@@ -107,7 +106,7 @@ class RequestTurns:
             pace._fetched += kind is None
 
     def refused(self) -> int:
-        """Note a refusal. Returns the number of refusals in a row during which no other window made progress."""
+        """Count a refusal. Return the number of successive refusals during which no other window made progress."""
         pace = self._pace
         with pace._lock:
             before, self._fetched = self._fetched, pace._fetched

@@ -1,9 +1,12 @@
-"""The tasks of a run, in order. The queue also decides how many tasks are fetched by one request.
+"""The queue of the tasks of a run. A task is the request for a time window.
 
-For a service, a request for ten events costs about as much as a request for ten thousand events. So while requests are
-quick, one request fetches several neighbouring windows. This is possible if the windows go into one file, or if the
-answer can be split into their files. After the first failure, windows are requested one by one. Then each error belongs
-to one window. An export also works if the service only answers short ranges, or if its answers cannot be split.
+The queue also decides how many windows are fetched with one request. For a service, a request for ten events costs
+about as much as a request for ten thousand events. So while requests are quick, one request fetches several
+neighbouring windows. This is possible if all windows go into one file, or if the answer can be split into the files of
+the windows.
+
+After the first failure, windows are requested one by one, so that each error belongs to one window. So an export also
+works if the service refuses longer ranges, or if its answers cannot be split.
 """
 
 from __future__ import annotations
@@ -15,13 +18,14 @@ from svcctl.errors import SvcctlError
 from svcctl.exports.workers.fetch import Fetched, Task
 
 REQUEST_SHARE = 16
-"""A request fetches at most 1/REQUEST_SHARE of the remaining windows, so that all workers finish together."""
+"""A request fetches at most 1/REQUEST_SHARE of the remaining windows, so that all workers finish at the same time."""
 QUICK_SECONDS = 1.0
-"""The maximum duration of a request for several windows, in seconds. It is estimated from the last request."""
+"""The maximum duration, in seconds, of a request for several windows. The duration is estimated from the last request.
+"""
 SPLIT_BYTES = 4 << 20
-"""The maximum number of bytes of an answer that is split, because the whole answer is held until its end.
+"""The maximum size, in bytes, of an answer that is split. The size is estimated from the last answer.
 
-The size is estimated from the last answer.
+The size is limited because the whole answer must be held until its end.
 """
 
 Joined = Callable[[Sequence[Task]], Task]
@@ -29,9 +33,10 @@ Joined = Callable[[Sequence[Task]], Task]
 
 
 class Queue:
-    """The tasks of a run. With `joined`, the tasks of neighbouring windows can become one task.
+    """The queue of the tasks of a run.
 
-    The queue is not thread-safe, so callers must hold a lock.
+    The function `joined` makes one task from the tasks of neighbouring windows. If `joined` is None, windows are
+    requested one by one. The queue is not thread-safe, so callers must hold a lock.
     """
 
     def __init__(self, tasks: Iterable[Task], workers: int, joined: Joined | None) -> None:
@@ -41,9 +46,9 @@ class Queue:
         self._most = 1
 
     def next(self) -> list[Task]:
-        """Remove the tasks of the next request from the queue and return them.
+        """Remove the tasks of the next request from the queue, and return these tasks.
 
-        Returns no tasks if the queue is empty.
+        Return an empty list if the queue is empty.
         """
         request = [self._tasks.popleft()] if self._tasks else []
         count = 0 if self._joined is None else min(self._most, len(self._tasks) // self._share)
@@ -52,13 +57,14 @@ class Queue:
         return request
 
     def joined(self, request: Sequence[Task]) -> Task:
-        """Return one task for the windows of all tasks of a request."""
+        """Return a single task for the windows of all tasks of a request."""
         return request[0] if len(request) == 1 or self._joined is None else self._joined(request)
 
     def learn(self, request: Sequence[Task], outcome: Fetched | SvcctlError) -> bool:
-        """Learn from the outcome of a request how many windows to fetch by one request.
+        """Choose the number of windows for the next requests, by the outcome of a request.
 
-        Returns True if the tasks of the request were put back in the queue, to be requested one by one.
+        If a request for several windows has failed, its tasks are put back in the queue, to be requested one by one.
+        Return True in this case.
         """
         if isinstance(outcome, Fetched):
             share = outcome.seconds / QUICK_SECONDS

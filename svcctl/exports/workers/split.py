@@ -1,9 +1,11 @@
-"""Splitting one answer for several windows into the files of these windows.
+"""The split of an answer for several time windows into the files of these windows.
 
-All rows are held until the last row has arrived. A row goes into a file only if its date is in the window of the file.
-So each file has the same bytes as if only its window had been requested. The date is the first column. In ndjson, the
-date is a number of milliseconds. In csv and tsv, it is a text whose meaning is certain only for svcctl's own service.
-All dates have the same number of digits, so they are compared as bytes.
+All rows are held until the last row has arrived. A row goes into the file of the window that contains its date. Each
+file then has the same bytes as the answer to a request for its window alone.
+
+The date is the first column. In ndjson, the date is a number of milliseconds. In csv and tsv, the date is a text. The
+form of this text is certain only for svcctl's own service. All dates have the same number of digits, so dates are
+compared as bytes.
 """
 
 from __future__ import annotations
@@ -25,24 +27,24 @@ if TYPE_CHECKING:
     from svcctl.dates.zones import Zone
 
 SPLIT_RANGE = Window(10**9, 10**10 - 1)
-"""The dates that can be compared as bytes, because all have the same number of digits: from 2001 to 2286."""
+"""The range of dates that can be compared as bytes, from 2001 to 2286. They all have the same number of digits."""
 
 _ROW = re.compile(rb'(?:[^"\n]++|"[^"]*+")*+\n')
-"""A pattern for a row of csv or tsv. The row may have newlines in quotes."""
+"""A pattern for a row of csv or tsv. A row may contain newlines in quotes."""
 _OBJECT = b'{"%b":' % EVENTDATE.encode()
 
 
 class Unsplittable(IncompleteResult):
-    """An answer whose rows cannot be assigned to windows with certainty. A retry would not help."""
+    """Raised if it is not certain to which windows the rows of an answer belong. A retry would not help."""
 
     def __init__(self) -> None:
         super().__init__("the rows of the answer cannot be assigned to windows by their dates")
 
 
 def text_edges(windows: Sequence[Window], zone: Zone | None, date_format: str | None) -> list[bytes]:
-    """Return the start of the first window and the ends of all windows, as dates are written in csv and tsv.
+    """Return the start of the first window and the ends of all windows, in the form of dates in csv and tsv.
 
-    All dates have the offset of `zone` at the start of the first window.
+    All dates have the UTC offset of `zone` at the start of the first window.
     """
     clocks = UTC if zone is None else zone.fixed(windows[0].start).clocks
     between = "T" if date_format == "iso" else " "
@@ -51,7 +53,10 @@ def text_edges(windows: Sequence[Window], zone: Zone | None, date_format: str | 
 
 
 def object_edges(windows: Sequence[Window]) -> list[bytes]:
-    """Return the start of the first window and the ends of all windows, each as the beginning of a row of ndjson."""
+    """Return the start of the first window and the ends of all windows.
+
+    Each date is written as the beginning of an ndjson row with this date.
+    """
     return [b"%b%d" % (_OBJECT, seconds_to_ms(moment)) for moment in _moments(windows)]
 
 
@@ -60,7 +65,7 @@ def _moments(windows: Sequence[Window]) -> list[int]:
 
 
 class Split:
-    """A sink that holds the rows of an answer, and counts the rows of each window. Use it in `with`.
+    """A sink that holds the rows of an answer until they are written to files. Use it in `with`.
 
     `edges` are the edges of the windows, as texts of the same length. `check` is called before each block is written.
     """
@@ -77,7 +82,7 @@ class Split:
         self._spool.__exit__()
 
     def begin(self, answer: QueryResponse, look: Callable[[bytes], None] | None) -> Split:
-        """Forget all rows, and begin with a new answer. `look` is called with the first row of each window."""
+        """Delete all rows, and begin with a new answer. `look` is called with the first row of each window."""
         self._answer = answer
         self._look = look
         self._spool.file.seek(0)
@@ -89,9 +94,10 @@ class Split:
         return self
 
     def write(self, block: bytes | memoryview, /) -> None:
-        """Take a block of whole rows.
+        """Add a block of complete rows.
 
-        Raises Unsplittable if a row is in no window, or in an earlier window than the row before.
+        Raises Unsplittable if a row does not belong to any window, or belongs to an earlier window than the previous
+        row.
         """
         self._check()
         rows = self._lines(bytes(block))
@@ -115,7 +121,7 @@ class Split:
     def _lines(self, block: bytes) -> list[bytes]:
         """Return the rows of a block, without the newlines at their ends.
 
-        Raises Unsplittable if a row does not begin with its date.
+        Raises Unsplittable if the rows cannot be separated, or do not begin with a date.
         """
         answer = self._answer
         count = (answer.row_count or 0) - self._counted
@@ -134,7 +140,10 @@ class Split:
         return rows
 
     def files(self) -> Iterator[tuple[int, Iterator[bytes]]]:
-        """Yield the number of rows and the bytes of each window. The bytes must be read in this order."""
+        """Yield the number of rows and the bytes of each window, in order.
+
+        The bytes of a window must be read before the next window.
+        """
         self._spool.file.seek(0)
         for rows, size in zip(self.rows, self._sizes, strict=True):
             yield rows, self._pieces(size)

@@ -1,4 +1,4 @@
-"""Temporary data on this machine: an answer until all of it has arrived, or a part while it is being read."""
+"""Temporary data on this machine, such as an answer of the service that has not completely arrived yet."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import IO
 from svcctl.errors import IncompleteResult, reason
 
 MEMORY_BYTES = 1 << 20
-"""The maximum number of bytes that a spool holds in memory. A longer spool is a file."""
+"""The maximum number of bytes that a spool holds in memory. More bytes are held in a temporary file."""
 PIECE_BYTES = 1 << 18
 
 
 class Unstored(IncompleteResult):
-    """Data that the storage or this machine cannot store. A retry would not help."""
+    """Raised if the storage or this machine cannot store data. A retry would not help."""
 
 
 class Spool:
-    """A temporary file that is written once and read once. Use it in `with`."""
+    """Temporary data that is written once and then read once. Use it in `with`."""
 
     def __init__(self) -> None:
         self.file: IO[bytes] = tempfile.SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115  `with` closes it

@@ -1,9 +1,11 @@
-"""Storage: places that hold named objects. One protocol has the methods of all places.
+"""Storages, which hold named objects: local directories, S3 buckets and Hadoop file systems.
+
+All storages have the same methods, which the protocol `Storage` describes.
 
     local.py    files under a directory
     s3.py       objects in a bucket of S3, or of a service with the same interface
-    hdfs.py     files in a Hadoop file system; hdfs_probe.py checks whether it answers
-    targets.py  opens the place of a target such as `out/a.csv`, `s3://bucket/a.csv` or `hdfs://host/a.csv`
+    hdfs.py     files in a Hadoop file system; hdfs_probe.py checks whether the file system answers
+    targets.py  opens the storage of a target such as `out/a.csv`, `s3://bucket/a.csv` or `hdfs://host/a.csv`
 
 An object appears under its name only when it is complete:
 
@@ -12,12 +14,13 @@ An object appears under its name only when it is complete:
             sink.write(chunk)
         sink.complete()
 
-If a writer abandons the object, fails or is killed, nothing changes under the name. A killed writer may leave a part
-file or an unfinished upload. Both are hidden, and neither blocks the next writer.
+If a writer abandons the object, fails or is killed, nothing changes under the name. A killed writer may leave an
+incomplete file or an unfinished upload. Such leftovers are hidden, and do not block the next writer.
 
-A name is a path with `/` between its folders: `2024/01/31.csv`. Folders are created as needed. Sizes are in bytes.
+A name is a path with `/` between its folders, such as `2024/01/31.csv`. Missing folders are created. Sizes are in
+bytes.
 
-Errors, with the object's address (`address`) in the message:
+The methods raise these errors, with the object's address (see `address`) in the message:
 
     UsageError         the request is impossible: the name is taken, the bucket does not exist, access is denied.
                        The same request will fail again.
@@ -26,7 +29,7 @@ Errors, with the object's address (`address`) in the message:
     IncompleteResult   a local file cannot be written completely, for example because the disk is full.
 
 If a storage cannot be reached, the error is raised within about ten seconds. Several threads may use a storage at the
-same time. Only one thread at a time may use a sink, or an iterator returned by `read`.
+same time. But only one thread at a time may use a sink or an iterator that `read` has returned.
 """
 
 from __future__ import annotations
@@ -40,32 +43,33 @@ from typing import Protocol, Self
 from svcctl.errors import Unavailable, UsageError
 
 ACCESS_DENIED = "access-denied"
-"""The `reason` of the UsageError if the storage refuses the credentials, or if their permissions are not enough."""
+"""The `reason` of a UsageError after the storage has refused the credentials or the access to an object."""
 
 
 class Sink(Protocol):
-    """An object that is being written. Leaving its `with` block abandons the object, unless the object is complete."""
+    """An object that is being written. If the object is incomplete at the end of its `with` block, it is abandoned."""
 
     @abstractmethod
     def write(self, data: bytes | memoryview, /) -> None:
-        """Append bytes. The caller may reuse the buffer afterwards. The use of memory does not grow with the object.
+        """Append bytes to the object. The caller may reuse the buffer after the call.
 
-        An error may come from an earlier write. After an error, the object cannot be completed.
+        The use of memory does not grow with the object. An error may have been caused by an earlier call of `write`.
+        After an error, the object cannot be completed.
         """
 
     @abstractmethod
     def complete(self) -> None:
-        """Make the whole object appear under its name, on durable storage. Afterwards, only `abandon` may be called.
+        """Make the whole object appear under its name, safely stored. After this call, only `abandon` may be called.
 
-        Without `overwrite`, raises UsageError if the name was taken in the meantime. If Unavailable is raised, the
-        object exists either completely or not at all.
+        Without `overwrite`, raises UsageError if an object with this name was created in the meantime. If Unavailable
+        is raised, the object exists either completely or not at all.
         """
 
     @abstractmethod
     def abandon(self) -> None:
-        """Give up the object and remove its bytes. Never raises an error.
+        """Remove the bytes of the incomplete object. Never raises an error.
 
-        Does nothing after `complete` or `abandon`.
+        Does nothing after `complete` or after an earlier call of `abandon`.
         """
 
     def __enter__(self) -> Self:
@@ -78,62 +82,65 @@ class Sink(Protocol):
 
 
 class GrowingObject(Sink, Protocol):
-    """An object that is being written, and whose bytes stay even if the writer abandons it, fails or is killed.
+    """An object that is being written over several runs.
 
-    Only `complete` makes the bytes durable. If the machine fails before that, bytes may be lost, so check their hash.
+    Its bytes are kept even if the writer abandons the object, fails or is killed. If the machine fails before
+    `complete`, bytes may be lost. So a writer that resumes the object must check the hash of the bytes.
     """
 
     @abstractmethod
     def read(self, start: int, size: int) -> Iterator[bytes]:
-        """Yield `size` bytes from the position `start`, in pieces.
+        """Yield `size` bytes in pieces, beginning at the position `start`.
 
-        Near the end of the object, there may be fewer bytes.
+        If the object ends earlier, yield the bytes up to its end.
         """
 
     @abstractmethod
     def truncate(self, size: int) -> None:
-        """Drop all bytes after the first `size`."""
+        """Remove all bytes after the first `size` bytes."""
 
 
 class Storage(Protocol):
-    """A place that holds named objects. The constructor does not connect to the place."""
+    """A storage, which holds named objects. The constructor does not open a connection."""
 
     @abstractmethod
     def create(self, name: str, *, overwrite: bool, part_of: str | None = None) -> Sink:
         """Begin to write an object. Without `overwrite`, raises UsageError if the object exists.
 
-        With `overwrite`, an existing object stays until `complete`. In a file system, the new object gets the owner,
-        group and permissions of the old one, as far as the process may set them. If the process cannot set all of them,
-        nobody else gets access because of that. `part_of` names another object, of which this object is a part. If that
-        object exists, the part gets the owner, group and permissions of that object. If the machine fails, a part may
-        be damaged, because local parts are not fsynced.
+        With `overwrite`, an existing object is kept until the new object is complete. In a file system, the new object
+        gets the owner, group and permissions of the old object. If the process may not set all of these, the permissions
+        are reduced, so that no other user gets new access.
 
-        The bytes of two writers of the same name are never mixed. Without `overwrite`, if two writers complete at the
-        same moment, only one succeeds. On S3, this is guaranteed only for small objects, and only if the service
-        supports conditional requests. Otherwise the name is checked just before the object is completed, so the later
-        of two writers may overwrite the object of the other.
+        `part_of` is the name of another object, into which this object will be copied later. If the other object
+        exists, this object gets its owner, group and permissions. An object with `part_of` may be damaged if the
+        machine fails, because local files of this kind are not fsynced.
+
+        The bytes of two writers of the same name are never mixed. If two writers complete at the same moment without
+        `overwrite`, only one writer succeeds. On S3, this is guaranteed only for small objects, and only if the service
+        supports conditional requests. In all other cases, the name is checked just before the object is completed. Then
+        a writer may overwrite the object of another writer that completes at the same moment.
         """
 
     def complete_all(self, sinks: Sequence[Sink]) -> None:
-        """Complete several objects of this storage, which may cost less than one `complete` for each object.
+        """Complete several objects of this storage. This may be faster than one call of `complete` for each object.
 
-        Afterwards, all objects are complete under their names, on durable storage. After an error, each object exists
-        either completely or not at all.
+        After this call, all objects are safely stored under their names. After an error, each object exists either
+        completely or not at all.
         """
         for sink in sinks:
             sink.complete()
 
     def grow(self, name: str, part: str, *, overwrite: bool) -> GrowingObject | None:
-        """Begin or resume an object whose bytes are kept under the name `part`.
+        """Begin or resume an object that may be written over several runs.
 
-        The method `names` never lists that name. Returns None if objects of this storage cannot grow. Only local files
-        can grow.
+        The bytes are kept under the name `part` until the object is complete. The method `names` never returns `part`.
+        Only local files can be written in this way. If it is not possible, return None.
         """
         return None
 
     @abstractmethod
     def size(self, name: str) -> int | None:
-        """Return the size of an object in bytes; None if the object does not exist."""
+        """Return the size of an object in bytes. Return None if the object does not exist."""
 
     @abstractmethod
     def read(self, name: str) -> Iterator[bytes]:
@@ -145,7 +152,7 @@ class Storage(Protocol):
     def sha256(self, name: str, read: Callable[[int], None] | None = None) -> str:
         """Return the SHA-256 hash of an object's content, in hexadecimal.
 
-        `read` is called with the size of each piece.
+        `read` is called with the size of each piece of the content.
         """
         digest = hashlib.sha256()
         for piece in self.read(name):
@@ -156,35 +163,38 @@ class Storage(Protocol):
 
     @abstractmethod
     def sizes(self, folder: str = "") -> Iterator[tuple[str, int]]:
-        """Yield the name and the size of each complete object in a folder and its subfolders, in no particular order.
+        """Yield the name and the size of each complete object in a folder and its subfolders, in any order.
 
         Yields nothing if the folder does not exist.
         """
 
     def names(self, folder: str = "") -> Iterator[str]:
-        """Return the names of the complete objects in a folder and its subfolders, in no particular order."""
+        """Return the names of the complete objects in a folder and its subfolders, in any order."""
         return (name for name, _ in self.sizes(folder))
 
     def beginning(self, prefix: str) -> Iterator[str]:
-        """Return the names of the complete objects that begin with `prefix`. Objects in subfolders are left out."""
+        """Return the names of the complete objects with names that begin with `prefix`.
+
+        `prefix` may begin with a folder. Objects in subfolders of this folder are left out.
+        """
         folder = prefix.rpartition("/")[0]
         return (name for name in self.names(folder) if name.startswith(prefix) and "/" not in name[len(prefix) :])
 
     @abstractmethod
     def remove(self, *names: str) -> None:
-        """Remove objects. Names that do not exist are ignored. Folders stay."""
+        """Remove objects. Names without an object are ignored. Folders are not removed."""
 
     @abstractmethod
     def folders(self, folder: str = "") -> Iterator[str]:
-        """Return the names of the folders directly in a folder, without paths. A missing folder gives no names."""
+        """Return the names of the direct subfolders of a folder, without paths. A missing folder has no subfolders."""
 
     @abstractmethod
     def put_new(self, name: str, data: bytes) -> bool:
-        """Store a small object in one step, unless its name is taken. Returns whether the object was stored.
+        """Store a small object in one step, if there is no object with this name. Return whether the object was stored.
 
-        If several writers do this at the same moment, on any machines, only one gets True. On S3, this depends on the
-        service, which may ignore the condition. If Unavailable is raised, the object exists either completely or not at
-        all.
+        If several writers, on any machines, do this at the same moment, only one writer gets True. An S3 service that
+        ignores conditional requests does not guarantee this. If Unavailable is raised, the object exists either
+        completely or not at all.
         """
 
     def remove_folder(self, name: str) -> None:
@@ -196,25 +206,28 @@ class Storage(Protocol):
         return
 
     def remove_unfinished(self, folder: str) -> None:
-        """Remove the part files that killed writers left directly in a folder. Only local files need this."""
+        """Remove the incomplete files of killed writers in a folder, without subfolders. Only local files need this."""
         return
 
     @abstractmethod
     def address(self, name: str) -> str:
-        """Return an object's address, as messages show it: `out/a.csv`, `s3://bucket/a.csv` or `hdfs://host/a.csv`."""
+        """Return the address of an object for messages: `out/a.csv`, `s3://bucket/a.csv` or `hdfs://host/a.csv`."""
 
 
 def exists(address: str, held: object = None) -> UsageError:
-    """Return the error that every storage raises for a name that is taken.
+    """Return the error that all storages raise if an object with this name already exists.
 
-    `held` is the content of the file, if known.
+    `held` describes the content of the object, if it is known.
     """
     what = "" if held is None else f" and holds {held}"
     return UsageError(f"{address} already exists{what}", hint="move it away, or overwrite it with --force")
 
 
 class AddressedFailure(Unavailable):
-    """A failed operation on an object. `address` is the address of the object, and `cause` is the cause in words."""
+    """Raised if an operation on an object fails.
+
+    `address` is the address of the object, and `cause` is the cause in words.
+    """
 
     def __init__(self, address: str, cause: str, *, hint: str | None = None) -> None:
         super().__init__(f"{address}: {cause}", hint=hint)
@@ -223,9 +236,9 @@ class AddressedFailure(Unavailable):
 
 
 class Absent(UsageError):
-    """An object that does not exist."""
+    """Raised if an object does not exist."""
 
 
 def absent(address: str) -> Absent:
-    """Return the error that every storage raises if an object that is read does not exist."""
+    """Return the error that all storages raise if an object to read does not exist."""
     return Absent(f"{address} does not exist")

@@ -1,13 +1,15 @@
 """Files in a Hadoop file system, over its native protocol.
 
 While the file `/logs/web.csv` is being written, it has the name `/logs/.web.csv.part`. Programs that read a folder
-ignore such names. When the file is complete, it is renamed. If a killed writer leaves a part, the next writer of the
-same file overwrites that part. A new file gets the owner, group and permissions of the file that it replaces, as far as
-the user may set them; only a superuser may set all of them.
+ignore such names. When the file is complete, it is renamed. If a writer is killed, the incomplete file stays, and the
+next writer of the same file overwrites it.
 
-The user is HADOOP_USER_NAME, or the user of the process. For a cluster with several NameNodes, the library reads
-settings from HADOOP_CONF_DIR. For such a cluster, the library waits without limit if a NameNode accepts a connection
-and never answers.
+A new file gets the owner, group and permissions of the file that it replaces. Only a superuser can set all of these.
+Other users set those that they may set.
+
+The user name comes from HADOOP_USER_NAME. Without this variable, it is the user of the process. For a cluster with
+several NameNodes, the library reads settings from HADOOP_CONF_DIR. If a NameNode of such a cluster accepts a connection
+and never answers, the library waits without limit.
 """
 
 from __future__ import annotations
@@ -32,14 +34,14 @@ from svcctl.words import mask_urls
 
 PIECE_BYTES = 1 << 20
 FAILOVER_SETTINGS = {"dfs.client.failover.max.attempts": "2"}
-"""Settings that limit the library's attempts to connect. By default, the library tries for three minutes."""
+"""Settings of the HDFS library that limit its attempts to connect. The default is to try for three minutes."""
 
 
 class Hdfs(Storage):
-    """The file system at a URL, `hdfs://host:port`. The names of objects are paths from the root of the file system.
+    """The Hadoop file system at a URL, such as `hdfs://host:port`. Names of objects are paths from its root.
 
-    `replication` is the number of copies of each block; by default, the cluster decides. `address` is the IP address to
-    connect to; by default, the name of the host is looked up.
+    `replication` is the number of copies of each block. If it is None, the cluster decides. `address` is the IP address
+    for connections. If it is None, the host of the URL is looked up.
     """
 
     def __init__(self, url: str, *, replication: int | None = None, address: str | None = None) -> None:
@@ -75,7 +77,11 @@ class Hdfs(Storage):
         return WriteOptions(overwrite=True, replication=self._replication, create_parent=True, permission=permission)
 
     def _hand_on(self, old: FileStatus, part: str) -> None:
-        """Give a part the owner, group and permissions of the file `old`, as far as this user may set them."""
+        """Give the incomplete file `part` the owner, group and permissions of the file `old`.
+
+        If the user may not set the owner or the group, the permissions are reduced, so that no other user gets new
+        access.
+        """
         for owner, group in ((old.owner, None), (None, old.group)):
             now = self._client.get_file_info(part)
             if owner not in (None, now.owner) or group not in (None, now.group):
@@ -112,7 +118,7 @@ class Hdfs(Storage):
         return (name for file in files if (name := file.path.removeprefix("/")).startswith(prefix))
 
     def _listed(self, folder: str, *, recursive: bool) -> Iterator[FileStatus]:
-        """Yield the complete files in a folder. With `recursive`, also yields the files in its subfolders."""
+        """Yield the complete files in a folder. With `recursive`, also yield the complete files in its subfolders."""
         with self._explained(folder), suppress(FileNotFoundError):
             for entry in self._client.list_status(_path(folder.rstrip("/")), recursive=recursive):
                 if not entry.isdir and not _is_part(entry.path):
@@ -154,9 +160,9 @@ class Hdfs(Storage):
 
     @contextmanager
     def _explained(self, name: str, *, probed: bool = True) -> Iterator[None]:
-        """Turn the errors of the HDFS library into errors of svcctl, except FileNotFoundError.
+        """Turn the errors of the HDFS library into errors of svcctl. FileNotFoundError is not changed.
 
-        If `probed`, the block begins only after the NameNode has answered a probe. There is no probe before a write,
+        If `probed` is true, the block begins after the NameNode has answered a probe. There is no probe before a write,
         because a write goes to the DataNodes, and a probe would halve the speed of writing.
         """
         address = self.address(name)
@@ -174,7 +180,7 @@ class Hdfs(Storage):
             raise failure(address, error) from None
 
     def _check(self, address: str) -> None:
-        """Raise Unavailable if nothing answers at the NameNode's address."""
+        """Raise Unavailable if the NameNode does not answer."""
         assert self._probe is not None
         try:
             self._probe.check()
@@ -190,7 +196,7 @@ class Hdfs(Storage):
 
 
 class _File(Sink):
-    """A file that is being written, under the name of its part."""
+    """A file that is being written, under a temporary name."""
 
     def __init__(
         self,
@@ -241,9 +247,9 @@ def _is_part(path: str) -> bool:
 
 
 def failure(address: str, error: Exception) -> UsageError | AddressedFailure:
-    """Return the svcctl error for an error of the HDFS library.
+    """Return the error of svcctl for an error of the HDFS library.
 
-    The errors of the library have no fields, so an invalid name is recognised by the text of the error.
+    An error of the library has only a text, so an invalid name is recognised by this text.
     """
     if re.search("InvalidPathException|InvalidArgument", str(error)):
         return UsageError(f"{address}: {_reason(error)}", hint=_answer(error))
@@ -251,14 +257,17 @@ def failure(address: str, error: Exception) -> UsageError | AddressedFailure:
 
 
 _VARIANT = re.compile(r'(\w+)\((?:"([\w.$]*)", )?"(.*?)(?:\\n|"\)|$)', re.DOTALL)
-"""A pattern for the text of an error: the library's kind of error, the Java class of a refusal, and the message."""
+"""A pattern for the text of an error of the HDFS library.
+
+Its groups are the kind of the error, the Java class of the NameNode's error, and the message.
+"""
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason for an error of the library: the first line of its message.
+    """Return the reason for an error of the HDFS library: the first line of the error's message.
 
-    If the NameNode refused the request, the reason has only the class of the NameNode's error. It never has the
-    NameNode's text, because a job may name any server as its NameNode.
+    If the NameNode has refused the request, the reason has only the Java class of the NameNode's error. The reason
+    never has a text from the NameNode, because a job may use any server as its NameNode.
     """
     variant = _VARIANT.match(str(error))
     if variant is not None and "RPC" in variant[1]:
@@ -268,7 +277,10 @@ def _reason(error: Exception) -> str:
 
 
 def _answer(error: Exception) -> str | None:
-    """Return a hint that quotes the message of the NameNode, without the Java stack trace."""
+    """Return a hint with the message of the NameNode, without the Java stack trace.
+
+    Return None if the error has no message of the NameNode.
+    """
     variant = _VARIANT.match(str(error))
     text = _line(variant[3] if variant else str(error) if isinstance(error, PermissionError) else "")
     return f"the NameNode says: {text}" if text else None

@@ -1,8 +1,10 @@
-"""A probe of an HDFS NameNode, with a time limit.
+"""A probe of an HDFS NameNode, which is a request with a time limit.
 
-If a NameNode accepts a connection and never answers, the HDFS library waits without limit. So a thread makes the
-request; if no answer comes, that thread is left waiting. The library's asynchronous client could cancel a request, but
-its own threads call Python. If the process ended, or deleted the client, during such a call, the process hung for ever.
+If a NameNode accepts a connection and never answers, the HDFS library waits without limit. So the request is made in a
+separate thread. If there is no answer in time, that thread is left waiting.
+
+The library also has an asynchronous client, which could cancel a request. But the threads of that client call Python.
+If the process ended or deleted the client during such a call, the process hung forever.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ _ONE_ATTEMPT = {"dfs.client.failover.max.attempts": "0"}
 
 
 class Probe:
-    """A probe of the NameNode at a URL with a port. Any number of threads may use a probe at the same time."""
+    """A probe of the NameNode at a URL with a port. Several threads may use a probe at the same time."""
 
     def __init__(self, url: str) -> None:
         self._client = Client(url, dict(_ONE_ATTEMPT))
@@ -27,9 +29,9 @@ class Probe:
         self._asked: Future[FileStatus] | None = None
 
     def check(self) -> None:
-        """Wait until the NameNode answers.
+        """Wait until the NameNode answers, for at most ANSWER_SECONDS.
 
-        Raises TimeoutError without an answer, OSError or RuntimeError if a request fails.
+        Raises TimeoutError if there is no answer in time. Raises OSError or RuntimeError if the request fails.
         """
         with self._lock:
             asked = self._asked

@@ -1,4 +1,4 @@
-"""Local files under a directory. A file being written is named `<name>.part` and locked by its writer."""
+"""Local files under a directory. While a file is written, it has the name `<name>.part`, and its writer locks it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _NO_FILE_ERRNOS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 class LocalStorage(Storage):
-    """Files under `directory`. If `directory` is empty, the name of an object is a path, relative or absolute.
+    """Files under `directory`. If `directory` is empty, the name of an object is a relative or absolute path.
 
-    With `take`, an object that another process is writing is taken over, and the other process can no longer complete
-    it.
+    With `take`, the storage takes over objects that another process is writing. The other process can then no longer
+    complete such an object.
     """
 
     def __init__(self, directory: Path = Path(), *, take: bool = False) -> None:
@@ -34,10 +34,7 @@ class LocalStorage(Storage):
         self._take = take
         self._made: set[Path] = set()
         self._there: set[str] = set()
-        """The folders that are known to exist.
-
-        The name of each was synced to the disk before an object was begun in it.
-        """
+        """The folders that are known to exist. The name of a new folder was synced to the disk before."""
         self._making = threading.Lock()
 
     def create(self, name: str, *, overwrite: bool, part_of: str | None = None) -> Sink:
@@ -107,7 +104,7 @@ class LocalStorage(Storage):
 
     def put_new(self, name: str, data: bytes) -> bool:
         path = self._directory / name
-        # Each writer has its own part: another writer may be on another machine, whose locks are not visible here.
+        # Each writer has its own part file, because the lock of a writer on another machine is not visible here.
         part = path.with_name(derived_name(f"{path.name}.{uuid.uuid4().hex}", prefix=".", suffix=PART_SUFFIX))
         with _explained(path, "write"):
             self._make(path.parent)
@@ -131,9 +128,9 @@ class LocalStorage(Storage):
                 folder.rmdir()
 
     def _make(self, folder: Path) -> None:
-        """Make a folder unless it exists.
+        """Make a folder if it does not exist.
 
-        Syncs its name to the disk, so that a failing machine does not lose its files.
+        The name of a new folder is synced to the disk, so that its files are not lost if the machine fails.
         """
         with self._making:
             if not folder.is_dir():
@@ -165,7 +162,7 @@ class _File(Sink):
             self._part.write(data)
 
     def complete(self, *, syncs_name: bool = True) -> None:
-        """Do what `Sink.complete` does. Without `syncs_name`, the caller must sync the `directory`."""
+        """Complete the file, see `Sink.complete`. Without `syncs_name`, the caller must sync the `directory`."""
         with self._whole():
             if self._durable:
                 check(self._part.path.suffix, self._part.read())
@@ -196,7 +193,7 @@ class _File(Sink):
 
 
 class _Growing(_File, GrowingObject):
-    """A file that is being written, and whose bytes stay at the path of its part until the file is complete."""
+    """A file that may be written over several runs. Its bytes are in a part file until the file is complete."""
 
     def read(self, start: int, size: int) -> Iterator[bytes]:
         with self._whole():
@@ -216,7 +213,7 @@ def _refuse_taken(path: Path, *, overwrite: bool) -> None:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """Return the status of the file to which a path leads; None if no file exists there."""
+    """Return the status of the file at a path. Return None if there is no file. Symbolic links are followed."""
     try:
         return path.stat()
     except OSError as error:

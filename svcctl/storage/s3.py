@@ -1,9 +1,9 @@
 """Objects in a bucket of S3, or of a service with the same interface.
 
-A small object is stored by one request. A larger object is uploaded in parts, by a thread of its own, while it is
-written. The library aborts an upload only if the source of the bytes raises an error. So the source is a generator,
-which waits for the bytes of `write`. If a writer is killed, the parts of its upload stay hidden until a rule of the
-bucket (AbortIncompleteMultipartUpload) removes them.
+A small object is stored with one request. A larger object is uploaded in parts while it is written. A separate thread
+uploads the parts. The S3 library aborts an upload only if the source of the bytes raises an error. So the source is a
+generator, which waits for the bytes from `write`. If a writer is killed, the parts of its upload are hidden, and stay
+until a rule of the bucket (AbortIncompleteMultipartUpload) removes them.
 
 `from_environment` reads the credentials from the same environment variables as other S3 clients:
 
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 UPLOAD_BYTES = 8 << 20
 """The size of a part of an upload, in bytes. S3 accepts at most 10000 parts, so an object has at most 83 GB."""
 PIECE_BYTES = 1 << 20
-"""The number of bytes that are collected before they are handed to the uploading thread."""
+"""The number of bytes that are collected before the uploading thread gets them."""
 DEFAULT_REGION = "us-east-1"
 CLIENT: ClientConfig = {"allow_http": True, "connect_timeout": "5s", "timeout": "60s"}
 RETRY: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
-"""The limits of the library's retries of one request: their number, and their total duration."""
+"""The limits for the library's retries of a request: their maximum number, and their maximum total duration."""
 _CAUSE = re.compile(r'\b(?:message|error): "([^"]+)"')
 _OPERATION = re.compile(r"Error performing ([A-Z]+) ")
 _STATUS = re.compile(r"Server returned non-2xx status code: (\d{3})\b")
@@ -64,17 +64,17 @@ _REASONS = {
     "Got invalid": "got an answer that is not from S3",
     "ETag Header missing": "got an answer that is not from S3",
 }
-"""The reasons for errors that have no HTTP status, by a text that the library's message contains."""
+"""The reasons for errors without an HTTP status. The key is a text in the message of the S3 library."""
 CODES = (
     *("SignatureDoesNotMatch", "InvalidAccessKeyId", "RequestTimeTooSkewed", "ExpiredToken", "InvalidToken"),
     *("AccountProblem", "AllAccessDisabled", "NotSignedUp", "AuthorizationHeaderMalformed", "AccessDenied"),
     *("InvalidBucketName", "PermanentRedirect", "EntityTooLarge", "QuotaExceeded", "SlowDown", "ServiceUnavailable"),
 )
-"""The error codes of S3 that a message may contain. A message contains no other text of an answer."""
+"""The error codes of S3 that svcctl may repeat in a message. Any other text of an answer is left out of messages."""
 NO_CONDITIONS = "501"
-"""The HTTP status with which some services reject conditional requests. Other services ignore the condition."""
+"""The HTTP status of services that refuse conditional requests. Some other services ignore the condition instead."""
 ABANDON_SECONDS = 5.0
-"""The maximum number of seconds that `abandon` waits for the server to remove the parts."""
+"""The maximum number of seconds that `abandon` waits until the server has removed the parts of the upload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,10 @@ class Keys:
 
 
 def from_environment(bucket: str, environment: Mapping[str, str]) -> S3:
-    """Return a bucket, with credentials from the environment. Raises UsageError, which names the missing variables."""
+    """Return a bucket, with credentials from environment variables.
+
+    Raises UsageError if a variable is missing. The message names the missing variables.
+    """
     if missing := [name for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY") if not environment.get(name)]:
         raise UsageError(
             f"no credentials for s3://{bucket}: {' and '.join(missing)} {plural(len(missing), 'is', 'are')} not set",
@@ -106,12 +109,12 @@ def from_environment(bucket: str, environment: Mapping[str, str]) -> S3:
 
 
 class S3Proxy(Protocol):
-    """A proxy that knows why the last connection through it failed."""
+    """A proxy that remembers why the last connection through the proxy failed."""
 
     url: str
 
     def failure(self) -> SvcctlError | None:
-        """Return the reason why the last connection failed; None if the last connection succeeded."""
+        """Return the error of the last connection. Return None if the last connection succeeded."""
 
 
 def endpoint_of(region: str) -> str:
@@ -120,9 +123,10 @@ def endpoint_of(region: str) -> str:
 
 
 class S3(Storage):
-    """A bucket. Without `keys`, requests are not signed. `endpoint` is the URL of an S3 service other than Amazon's.
+    """A bucket of S3. Without `keys`, requests are not signed.
 
-    All connections go through `proxy`. Without `proxy`, they go through the proxies that the environment names.
+    `endpoint` is the URL of the S3 service. The default is Amazon's service. All connections go through `proxy`. If
+    `proxy` is None, connections go through the proxies in the environment variables.
     """
 
     def __init__(
@@ -139,7 +143,7 @@ class S3(Storage):
         self._bucket = bucket
         self._endpoint = endpoint or endpoint_of(region)
         self._proxy = proxy
-        # Keys and endpoint are always passed. Otherwise the library would read them from the environment, and a job
+        # Keys and endpoint are always passed. Otherwise the library would read both from the environment, and a job
         # would write with the credentials of the machine on which the service runs.
         self._store = S3Store(
             bucket,
@@ -241,9 +245,9 @@ class S3(Storage):
 
     @contextmanager
     def translated(self, name: str) -> Iterator[None]:
-        """Turn the errors of the S3 library into errors of svcctl, except FileNotFoundError and AlreadyExistsError.
+        """Turn the errors of the S3 library into errors of svcctl.
 
-        FileNotFoundError means that the object or the bucket does not exist.
+        Two errors are not changed: FileNotFoundError for a missing object or bucket, and AlreadyExistsError.
         """
         try:
             yield
@@ -255,10 +259,11 @@ class S3(Storage):
             raise self._failure(name, error) from None
 
     def _failure(self, name: str, error: Exception) -> SvcctlError:
-        """Return the svcctl error for an error of the S3 library.
+        """Return the error of svcctl for an error of the S3 library.
 
-        The message of the error contains only the HTTP status of the answer and known codes, because the answer may
-        come from any server that a job's endpoint or a redirect names. The hint contains the message in the answer.
+        A job or a redirect can choose any server, so an answer may come from any server. For this reason, the message
+        of the error contains only the HTTP status and known codes from the answer. The hint contains the message from
+        the answer.
         """
         if self._proxy is not None and (failure := self._proxy.failure()) is not None:
             return AddressedFailure(self.address(name), failure.message)
@@ -277,7 +282,7 @@ class S3(Storage):
             said = _SAID.search(text)
             hint = f"the service says: {said[1]}: {said[2]}"[:500] if said else None
             return kind(self.address(name), f"{request} was answered with {status[1]}{code}", hint=hint)
-        # The lines after the first have internal details of the library, and the cause of a failed connection.
+        # All lines except the first have details of the library. They also have the cause of a failed connection.
         if "kind: Connect" in text and (causes := _CAUSE.findall(text)):
             endpoint = mask_urls(self._endpoint)
             return AddressedFailure(
@@ -290,11 +295,11 @@ class S3(Storage):
 
 
 class _NoConditions(AddressedFailure):
-    """The error of a service that does not support conditional requests."""
+    """Raised if the service does not support conditional requests."""
 
 
 class _Object(Sink):
-    """An object that is being written. It is held in memory while it is small, and then uploaded in parts."""
+    """An object that is being written. A small object is held in memory. A larger object is uploaded in parts."""
 
     def __init__(self, bucket: S3, name: str, *, overwrite: bool) -> None:
         self._bucket = bucket
@@ -332,7 +337,7 @@ class _Object(Sink):
 
 
 class _Abandoned(Exception):
-    """An exception that the source of an upload raises to abort the upload."""
+    """Raised by the source of an upload, so that the library aborts the upload."""
 
 
 class _Upload:
@@ -343,14 +348,14 @@ class _Upload:
         self._pieces: Queue[bytearray | None] = Queue(maxsize=1)
         self._failure: BaseException | None = None
         self._abandoned = False
-        # A daemon thread: it does not keep the process alive if a sink was neither completed nor abandoned.
+        # A daemon thread does not keep the process alive if a caller has neither completed nor abandoned the sink.
         self._thread = threading.Thread(target=self._run, name="s3 upload", daemon=True)
         self._thread.start()
 
     def send(self, piece: bytearray | None) -> None:
-        """Hand a piece to the uploading thread, and wait until the thread has room for it.
+        """Pass a piece to the uploading thread. Wait until the queue of the thread has room for the piece.
 
-        Raises the error of a failed upload.
+        If the upload has failed, raise its error.
         """
         if self._failure is None:
             self._pieces.put(piece)

@@ -1,6 +1,6 @@
-"""Targets as people write them: `out/a.csv`, `s3://bucket/a.csv` or `hdfs://host/a.csv`.
+"""Targets in the form that users write: `out/a.csv`, `s3://bucket/a.csv` or `hdfs://host/a.csv`.
 
-A target names a storage, and an object in that storage.
+A target consists of a storage and the name of an object in the storage.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ def _hdfs(place: str, environment: Mapping[str, str]) -> Storage:
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """A scheme of targets, such as s3. `place` is the word for the part after `://`.
+    """A scheme of targets, such as s3.
 
-    `extra` is the extra that must be installed. `open` opens the storage. Its arguments are the place and the
-    environment. `open` imports the module of the storage late, because the packages of that module belong to an extra.
+    `place` is a word for the text after `://`, such as bucket. `extra` is the name of the extra of svcctl that must be
+    installed. The function `open` opens the storage. Its arguments are the text after `://`, up to the next slash, and
+    the environment. `open` imports the module of the storage late, because that module needs the packages of the extra.
     """
 
     open: Callable[[str, Mapping[str, str]], Storage]
@@ -43,16 +44,17 @@ SCHEMES: Mapping[str, Scheme] = {
     "s3": Scheme(_s3, "bucket", extra="s3"),
     "hdfs": Scheme(_hdfs, "host", extra="hdfs"),
 }
-"""The schemes, by the text before `://` in a target. A target without `://` is a local path."""
+"""The schemes of targets, by the text before `://`. A target without `://` is a local path."""
 
 
 def open_target(target: str, environment: Mapping[str, str], *, take: bool = False) -> tuple[Storage, str]:
-    """Return the storage of a target, and the name of the object in that storage. Opens no connection.
+    """Return the storage of a target, and the name of the object in the storage. Opens no connection.
 
-    With `take`, a local file that another process is writing is taken over. In other storages, writers are never kept
-    out. The name is not interpreted, so it may be a pattern for names: `s3://bucket/{start:%Y/%m}.csv`. Raises
-    UsageError if the scheme is unknown, the target names no object, or the environment lacks credentials (see s3.py).
-    Raises MissingExtra if the packages are not installed.
+    With `take`, the storage takes over a local file that another process is writing. Other storages do not lock files.
+    The name is not interpreted, so it may be a pattern such as `s3://bucket/{start:%Y/%m}.csv`.
+
+    Raises UsageError if the scheme is unknown, if the target has no name of an object, or if credentials are missing
+    (see s3.py). Raises MissingExtra if the needed packages are not installed.
     """
     scheme, separator, rest = target.partition("://")
     if not separator:

@@ -1,4 +1,4 @@
-"""Exports. An export writes the events of a long range of dates to files. It fetches the range in time windows.
+"""Exports. An export writes the events of a long range of dates to files. The range is fetched in time windows.
 
 The nouns of this folder:
 

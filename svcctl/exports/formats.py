@@ -1,10 +1,10 @@
 """The file formats of an export. `FORMATS` has a row for each format.
 
-A format writes the rows of each time window as a separate file, which is called a part. Then it merges the parts into
-one file. In csv, tsv and ndjson, the bytes from the service are checked and stored unchanged. A part has rows without a
-heading, and each part is compressed separately. The merged file has the heading, followed by all parts. This also works
-for compressed parts, because a gzip or zstd file may have several members. A parquet file has the column types of the
-answer.
+A format writes the rows of each time window to a separate file, which is called a part. Then the format merges the
+parts into one file. In csv, tsv and ndjson, the bytes from the service are checked and stored unchanged. A part has
+rows without a heading, and each part is compressed separately. The merged file has the heading, followed by all parts.
+Compressed parts can also be joined, because a gzip or zstd file may have several members. A parquet file has the column
+types of the answer.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class DamagedPart(Exception):
-    """Raised for a part, the file with the rows of a window, that does not match its hash in the record."""
+    """Raised if a part does not match its hash in the record. A part is a file with the rows of a time window."""
 
     def __init__(self, window: Window) -> None:
         super().__init__(str(window))
@@ -121,8 +121,8 @@ def merged_file(export: Export, record: OpenRecord, *, overwrite: bool) -> Itera
 def heading_of(export: Export, head: str) -> bytes:
     """Return the bytes of the heading of the merged file.
 
-    The heading of a compressed file is compressed separately. The format of the export may have no heading. The result
-    is then empty.
+    The heading of a compressed file is compressed separately. If the format of the export has no heading, return no
+    bytes.
     """
     if not export.format.heading:
         return b""

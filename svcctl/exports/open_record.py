@@ -105,7 +105,7 @@ class OpenRecord:
 
     @property
     def earlier(self) -> ExportedFile | None:
-        """The entry of the merged file that has the name of this run's file. Its range may be another range.
+        """The entry of the merged file that has the name of this run's file. The file may have another range.
 
         It is None if there is no such entry.
         """
@@ -123,8 +123,8 @@ class OpenRecord:
     def is_merged(self) -> bool:
         """Return whether the complete merged file of this run's range exists.
 
-        An earlier run may have been killed after it completed the file. In that case, this call does the last work of
-        that run. It saves in the record that the file is published, and removes the parts.
+        An earlier run may have been killed after it completed the file. In that case, this call finishes that run. The
+        file is marked as published in the record, and the parts are removed.
         """
         merged = self.merged
         if merged is None or self._storage.size(merged.path) != merged.bytes:

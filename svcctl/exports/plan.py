@@ -1,6 +1,6 @@
 """The plan of a run: the query and the target are checked, and the range is cut into time windows.
 
-Planning writes nothing. It reads the record of earlier runs only if a window is one or more whole weeks long. The
+Planning writes nothing. Planning reads the record of earlier runs only if a window is one or more whole weeks long. The
 reason is that weeks in earlier runs may begin on another day.
 """
 
@@ -63,9 +63,9 @@ def _periods(query: str) -> list[int]:
 def check_target(target: str, *, incremental: bool) -> None:
     """Raise UsageError if an export cannot be written to a target.
 
-    Such a target is not a file, has a date outside of braces, or is a plain path in a missing folder. A missing folder
-    in a plain path is probably a mistake. The folders of a pattern are created. With `incremental`, a target is also
-    refused if the runs of a state cannot share it.
+    A target is refused if it is not a file, if it has a date outside of braces, or if it is a plain path in a missing
+    folder. A missing folder in a plain path is probably a mistake. Missing folders of a pattern are created later. With
+    `incremental`, a target is also refused if all runs of a state cannot write to it.
     """
     if not target:
         raise UsageError("--output is empty", hint="name a file, as in -o events.csv")

@@ -45,8 +45,8 @@ class WindowDifference:
     """A time window with rows that have changed at the service.
 
     `entry` is the old entry of the window in the record. `rows` is the number of rows at the service now. `file` is the
-    address of the window's file. `times` is how often a reconcile has replaced the window so far, including this time.
-    `fewer` is true if the window is not replaced, because the service has fewer rows than the file.
+    address of the window's file. `times` is the number of times that a reconcile has replaced the window, including
+    this time. `fewer` is true if the window is not replaced, because the service has fewer rows than the file.
     """
 
     entry: ExportedFile

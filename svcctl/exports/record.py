@@ -1,8 +1,8 @@
 """The record of an export: a file with the identity of the export and an entry for each exported time window.
 
 The record is the JSON document `.<target>.export/record.json`, next to the target. The document is replaced in one
-step. Its first line has the hash of the other lines, so damage is always noticed. Otherwise a damaged digit could turn
-a window with events into an empty window.
+step. Its first line has the hash of the other lines, so damage is always noticed. Without the hash, a damaged digit
+could turn a window with events into an empty window.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class DamagedRecord(UsageError):
 class ExportedFile:
     """An entry of the record: a stored time window, or a merged file.
 
-    `start` and `end` are the range in epoch seconds. `path` is the path of the file with the rows. It is empty for a
-    window without events and without a file. `bytes` and `sha256` are the size and the hash of the stored bytes. If the
-    file is compressed, both are those of the compressed bytes. If `offset` is not None, the bytes of the window are in
-    the merged file, and begin at this byte.
+    `start` and `end` are the range in epoch seconds. `path` is the path of the file with the rows. `path` is empty for
+    a window without events and without a file. `bytes` and `sha256` are the size and the hash of the stored bytes. For
+    a compressed file, these are the compressed bytes. If `offset` is not None, the bytes of the window are in the
+    merged file, and begin at this byte.
 
-    `when` is the epoch second at which the data was stored. It is 0 for a merged file that may not be published yet.
-    `changes` has an element for each time that a reconcile replaced the window. The element has the epoch second, the
-    number of rows before, and the number of rows after.
+    `when` is the epoch second at which the data was stored. `when` is 0 for a merged file that may not be published
+    yet. `changes` has an element for each time that a reconcile replaced the window. The element has the epoch second,
+    the number of rows before, and the number of rows after.
     """
 
     start: int
@@ -107,7 +107,7 @@ class Record:
     replacing: tuple[ExportedFile, ...] = ()
     """New entries while a reconcile replaces a merged file. It is empty at all other times.
 
-    The first entry is that of the merged file. The other entries are those of the changed windows in this file.
+    The first entry describes the merged file. The other entries describe the changed windows in this file.
     """
     ranges: tuple[tuple[int, int], ...] = ()
     """The ranges that the files should cover, as pairs of start and end in epoch seconds, in order.
@@ -163,7 +163,7 @@ class Record:
 
     @classmethod
     def of_state(cls, name: str, until: int, storage: Storage, target: Target) -> Record:
-        """Return the record of a state whose last run ended at `until`.
+        """Return the record of the state `name`. The last run of this state ended at `until`.
 
         Raises UsageError if the record is missing, is damaged, or ends at another moment.
         """
@@ -266,7 +266,7 @@ class Record:
         return not (self.entries or self.merged)
 
     def ends_at(self, until: int) -> bool:
-        """Return whether the record can belong to a state whose last run ended at `until`."""
+        """Return whether the record can belong to a state, if `until` is the end of the state's last run."""
         return until <= self.since or any(start <= until <= end for start, end in self.ranges)
 
     def is_past(self, window: Window) -> bool:

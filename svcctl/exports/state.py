@@ -1,9 +1,9 @@
 """The state of an incremental export: the target of the export, and the end of the last run.
 
-The next run starts at the end of the last run. A state has a name. It is a small file in the folder of states, with a
-lock file next to it. A run holds the lock, so a second run of the same state ends at once (exit code 9). The end in the
-state changes only after the files of a run are published. So after a failed run, the next run starts at the same date
-again. A run is refused if the record of the target does not match the state.
+The next run starts at the end of the last run. A state has a name, and is stored in a small file in the folder of
+states. There is a lock file next to this file. A run holds the lock, so a second run of the same state ends at once
+(exit code 9). The end in the state changes only after the files of a run are published. So after a failed run, the next
+run starts at the same date again. A run is refused if the record of the target does not match the state.
 """
 
 from __future__ import annotations

@@ -228,7 +228,7 @@ class Target:
     def _written(self, seconds: int, spec: str) -> str:
         """Return an epoch second as text for a file name, in the format `spec`.
 
-        If `spec` is empty, the format is 20240131T100000Z.
+        If `spec` is empty, the text has a compact format. In UTC, this is 20240131T100000Z.
         """
         compact = "%Y%m%dT%H%M%SZ" if self.zone is UTC else "%Y%m%dT%H%M%S%z"
         # for %s, the C library would use the zone of the computer

@@ -108,8 +108,8 @@ class Storage(Protocol):
         """Begin to write an object. Without `overwrite`, raises UsageError if the object exists.
 
         With `overwrite`, an existing object is kept until the new object is complete. In a file system, the new object
-        gets the owner, group and permissions of the old object. If the process may not set all of these, the permissions
-        are reduced, so that no other user gets new access.
+        gets the owner, group and permissions of the old object. If the process may not set all of these, it reduces the
+        permissions, so that no other user gets new access.
 
         `part_of` is the name of another object, into which this object will be copied later. If the other object
         exists, this object gets its owner, group and permissions. An object with `part_of` may be damaged if the

@@ -4,8 +4,8 @@ While the file `/logs/web.csv` is being written, it has the name `/logs/.web.csv
 ignore such names. When the file is complete, it is renamed. If a writer is killed, the incomplete file stays, and the
 next writer of the same file overwrites it.
 
-A new file gets the owner, group and permissions of the file that it replaces. Only a superuser can set all of these.
-Other users set those that they may set.
+A new file gets the owner, group and permissions of the file that it replaces. Only a superuser can set all of these. If
+the user is not a superuser, the new file may have another owner or group.
 
 The user name comes from HADOOP_USER_NAME. Without this variable, it is the user of the process. For a cluster with
 several NameNodes, the library reads settings from HADOOP_CONF_DIR. If a NameNode of such a cluster accepts a connection

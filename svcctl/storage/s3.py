@@ -341,7 +341,7 @@ class _Abandoned(Exception):
 
 
 class _Upload:
-    """A thread that uploads pieces in the order in which they are sent to it."""
+    """A thread that uploads the pieces of an object. The pieces are uploaded in the order of the calls of `send`."""
 
     def __init__(self, put: Callable[[Iterator[bytearray]], None]) -> None:
         self._put = put

@@ -1,4 +1,4 @@
-"""Workers in a Dask cluster. They replace the threads of this process.
+"""Workers in a Dask cluster. These workers replace the threads of this process.
 
 A worker gets a task, which describes the time window to fetch, and a function that makes a client. The function reads
 the profile on the worker's machine, so the credentials of the user are never sent to the cluster. All machines must be

@@ -55,8 +55,8 @@ class Stopped(Exception):
 class Known:
     """The recorded number of rows and hash of a window that is fetched for a comparison.
 
-    With `replaces`, the fetched rows replace the stored rows if the hash has changed. If there are fewer rows than
-    before, they replace the stored rows only with `fewer`.
+    With `replaces`, the fetched rows replace the stored rows if the hash has changed. Without `fewer`, stored rows are
+    not replaced by a smaller number of fetched rows.
     """
 
     rows: int
@@ -431,4 +431,4 @@ def check(request: QueryRequest, format: ExportFormat, client: Client) -> None:
 
 
 Fetch = Callable[[Task], Fetched]
-"""A function that fetches a task: the function `fetch` with all arguments except the task filled in."""
+"""A function that fetches a task. This is the function `fetch` with fixed values for all other arguments."""

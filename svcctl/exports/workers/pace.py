@@ -78,11 +78,11 @@ class Pace:
 
 
 class RequestTurns:
-    """Counts the refusals of a window's requests that are failures. Use `with turns:` around each request.
+    """Decides which refusals of a window's requests count as failures. Use `with turns:` around each request.
 
-    A service may accept fewer requests at a time than there are workers. It then refuses some requests, and may refuse
-    the same window many times. Such a refusal does not count as a failure while other windows make progress. Other
-    windows make progress if an earlier request is still being answered, or if a window was fetched since the last
+    A service may accept fewer requests at a time than there are workers. The service then refuses some requests, and
+    may refuse the same window many times. Such a refusal does not count as a failure while other windows make progress.
+    Other windows make progress if an earlier request is still being answered, or if a window was fetched since the last
     refusal. If the service refuses all requests, the refusals of the oldest request count as failures. So an export
     does not wait forever.
     """

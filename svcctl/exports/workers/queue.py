@@ -20,8 +20,7 @@ from svcctl.exports.workers.fetch import Fetched, Task
 REQUEST_SHARE = 16
 """A request fetches at most 1/REQUEST_SHARE of the remaining windows, so that all workers finish at the same time."""
 QUICK_SECONDS = 1.0
-"""The maximum duration, in seconds, of a request for several windows. The duration is estimated from the last request.
-"""
+"""The maximum duration, in seconds, of a request for several windows, as estimated from the last request."""
 SPLIT_BYTES = 4 << 20
 """The maximum size, in bytes, of an answer that is split. The size is estimated from the last answer.
 

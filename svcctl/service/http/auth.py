@@ -1,4 +1,4 @@
-"""The verification of the interface's three authorization methods. It shares no code with the client.
+"""The verification of the interface's three authorization methods. This module shares no code with the client.
 
 - `x-svc-apikey`, `x-svc-timestamp` and `x-svc-sign`. The signature is the HMAC-SHA256 of key, body and timestamp with
   the API secret, in lower-case hexadecimal. The timestamp is in epoch milliseconds, and differs by at most
@@ -10,8 +10,8 @@
 A request with an expired key gets the same answer as a request with an unknown key. The same is true for the token of
 an expired key.
 
-The interface does not specify the form of tokens and the contents of a JWT. Both are the choice of this service. A
-refusal repeats no part of a header, because any part may be a secret.
+The interface specifies neither the form of tokens nor the contents of a JWT. This module decides both. A refusal
+repeats no part of a header, because any part may be a secret.
 """
 
 from __future__ import annotations

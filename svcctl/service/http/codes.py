@@ -1,4 +1,7 @@
-"""The error codes in the member `error.code` of an answer. The interface defines no codes, but clients check them."""
+"""The error codes in the member `error.code` of an answer.
+
+The interface defines no codes, but existing clients check these codes.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from svcctl.service.jobs.jobs import CODES as JOBS
 INVALID = 1
 """The code of an error without a code of its own. This is also the member `status` of every answer with an error."""
 CREDENTIALS = 12
-"""The code for a request whose key, signature or token is missing or wrong."""
+"""The code for a request with a missing or wrong key, signature or token."""
 NO_FROM, BAD_FROM, ENDS_FIRST = 405, 406, 408
 """The codes for the refused dates of a query: `from` is missing, `from` is invalid, `from` is after `to`.
 

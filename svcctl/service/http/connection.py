@@ -248,7 +248,7 @@ class ServerConnection(HttpToolsProtocol):
         return EarlyRefusal(431, f"{fields} larger than {size_text(MAX_HEAD_BYTES)}")
 
     def _give_up(self, status: int, message: str) -> NoReturn:
-        """Refuse a request from a callback of the parser. Always raises ValueError, which ends the parsing."""
+        """Refuse the request that is being parsed. Always raises ValueError, so that the parser stops."""
         self._refuse(EarlyRefusal(status, message))
         raise ValueError(message)  # ends the parsing with an HttpParserError
 
@@ -292,8 +292,8 @@ class ServerConnection(HttpToolsProtocol):
     def _refuse(self, refusal: EarlyRefusal) -> None:
         """Refuse the request that is arriving, and end the connection.
 
-        The answers to earlier requests are sent first. The refused request is incomplete: the application has received
-        only a part of it, or nothing.
+        The answers to earlier requests are sent first. The refused request is incomplete, so the application has
+        received only a part of the request or nothing.
         """
         if self._refusal is not None or self.transport.is_closing():
             return

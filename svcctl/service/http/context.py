@@ -77,7 +77,7 @@ class Service:
     places: int = QUERY_PLACES.default_value
     share: int = OPEN_QUERIES.default_value
     slice_seconds: float = LONG_PIECE_SECONDS
-    """The class `QueryTurns` describes its options `places`, `share` and `slice_seconds`."""
+    """`places`, `share` and `slice_seconds` are options of the class `QueryTurns`, and are described there."""
     line_end: str = LINE_END.default_value
     """The line ending of line formats: lf or crlf."""
     allowed: AllowedHosts = EVERYTHING
@@ -87,7 +87,8 @@ class Service:
     foreground: bool = False
     """Whether the service runs in the foreground and logs to stderr instead of its log file."""
     live: frozenset[str] = frozenset()
-    """The names of the tables that the service itself fills. Nobody may load events into these tables or drop them."""
+    """The names of the tables that the service itself fills. Users may not load events into these tables or drop them.
+    """
     uses: Mapping[str, str] = field(default_factory=dict)
     """The places outside its own directory that the service uses, by name: `folder`, `state` and `engine`."""
     record: EventsRecord | None = None
@@ -112,7 +113,7 @@ class Service:
 
     @property
     def loss(self) -> Loss | None:
-        """The loss of events that nobody has confirmed yet. It is None if no events were lost."""
+        """The loss of events that is not yet confirmed. It is None if there is no such loss."""
         return None if self.record is None else self.record.loss
 
     def record_events(self) -> None:

@@ -19,7 +19,7 @@ from svcctl.service.language import QueryError
 from svcctl.service.state.database import STATE_FULL, StateUnavailable
 
 CID = "x-svc-cid"
-"""The name of the header with the ID of the request. A header is used because some formats cannot have the ID."""
+"""The name of the header with the ID of the request. The body of some response formats has no place for the ID."""
 ERRORS = "x-svc-errors"
 """The name of a header in every answer. Its value says how a client recognises errors, see `common_headers`."""
 

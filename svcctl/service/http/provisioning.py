@@ -1,7 +1,7 @@
 """The routes of domains and roles.
 
 The interface does not define the answers to all operations. In this service, enable, disable and delete return the
-domain, and operations on roles return the role. Lists return a list of such objects.
+domain, and operations on roles return the role. A list operation returns a list of domains or of roles.
 
 The following parts are additions to the interface:
 - to read, list and delete roles
@@ -156,7 +156,7 @@ def _reseller(account: Account) -> str:
 def _domain_fields(body: bytes) -> dict[str, Any]:
     """Return the fields of a new domain from the body of a request. The body may be a copy of another domain's object.
 
-    Unknown fields are refused. If they were ignored, a domain with a misspelt `volume` would get a wrong volume.
+    Unknown fields are refused. Otherwise a domain with a misspelt `volume` would get a wrong volume.
     """
     fields = _fields(body)
     for name in fields:

@@ -1,6 +1,7 @@
 """The streamed answer to a query.
 
 The engines work in threads, and the open queries take turns. While a query has no rows to send, padding is sent.
+Padding is a few bytes without a meaning, so that the client does not give up.
 """
 
 from __future__ import annotations
@@ -40,17 +41,17 @@ Only the format json/simple/compact has a line with this number.
 LEAST_WAIT = 0.01
 """The minimum number of seconds between two checks of a query's time limit.
 
-Without this minimum, the checks would follow each other without a pause while a query waits for its turn. The reason is
-that the time of this wait does not count towards the limit.
+While a query waits for its turn, the time does not count towards the limit. The minimum prevents that a query checks
+its limit again and again without a pause.
 """
 
 
 class StreamedAnswer:
     """The answer to a query as a stream. While a batch of rows is sent, the engine already reads the next batch.
 
-    Nothing is sent before the first batch is ready or the padding time has passed. If the query fails before that, the
-    answer is an error envelope. If the query fails later, the stream ends with an error in the answer's format. With
-    `notes`, the answer reports the number of events that came too late for their group.
+    Nothing is sent before the first batch is ready, or before `padding_seconds` have passed without a batch. If the
+    query fails before that, the answer is an error envelope. If the query fails later, the stream ends with an error in
+    the answer's format. With `notes`, the answer reports the number of events that came too late for their group.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class StreamedAnswer:
         self._encoder: Encoder
 
     async def begin(self, step: Step | None) -> None:
-        """Start the first query step, and wait for its first batch, but no longer than the padding time.
+        """Start the first query step, and wait for its first batch of rows for at most `padding_seconds`.
 
         If `step` is None, no step can run yet, and nothing is started.
         """
@@ -215,7 +216,7 @@ class StreamedAnswer:
         return self._encoder.chunk(batch)
 
     async def _wait(self) -> None:
-        """Wait for the next batch of rows, but no longer than the padding time.
+        """Wait for the next batch of rows for at most `padding_seconds`.
 
         The query is stopped if the engine works on it for longer than the limit. The query is also stopped when its
         future `ended` is done, for example because its API key has expired.

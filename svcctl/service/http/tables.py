@@ -39,7 +39,7 @@ from svcctl.service.state.store import Store
 # A hint about the demo tables, which the service itself fills. It names the setting that switches the demo off.
 _DEMO_SETTING = "SVCCTL_DEMO=0 makes no demo events"
 RECENT = 100
-"""The service remembers the results of this number of most recent loads."""
+"""The service remembers the results of the last RECENT loads."""
 ENDS_SECONDS = 0.8
 """The maximum number of seconds that a request for the result of a load waits for the end of the load."""
 LAST_MS = 253_402_300_799_999
@@ -246,7 +246,7 @@ def _reads(query: str, table: str) -> bool:
 
 
 async def _padded(request: Request, result: asyncio.Future[Any], gone: Event | None = None) -> Response:
-    """Answer with `result`, which may take long. Until it is ready, send padding, so that the client keeps waiting.
+    """Answer with the result of long work. Until the result is ready, send blanks, so that the client keeps waiting.
 
     The event `gone` is set when the client disconnects or the answer is complete.
     """

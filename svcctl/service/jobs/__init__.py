@@ -1,4 +1,4 @@
 """Jobs: their statuses, their storage in the database, and the delivery of their rows.
 
-A job is a query whose rows go to a destination, such as Kafka or S3.
+A job is a query with a destination, such as Kafka or S3, to which the rows are delivered.
 """

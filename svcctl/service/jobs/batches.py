@@ -1,12 +1,12 @@
 """The batches in which a job delivers its rows, and the progress that is saved after each batch.
 
-A job runs its query in steps; each step reads a part of the events. After each batch, the job saves its progress. The
-progress has the number of delivered rows, their latest date, and a checkpoint. The checkpoint has the step of the last
-row, and the memo, which is JSON that the destination needs to continue. The log of the job gets an entry for each step
-with rows, and for each file.
+A job runs its query in steps. Each step reads a part of the events. After each batch, the job saves its progress. The
+progress has the number of delivered rows, the latest date of these rows, and a checkpoint. The checkpoint has the step
+of the last row, and the memo, which is JSON that the destination needs to continue. The log of the job gets an entry
+for each step with rows, and for each file.
 
-If the destination `repeats`, the job also saves before each commit which rows the batch has. If such a job is
-interrupted during the commit, the job delivers the same batch again after its restart.
+If `repeats` is true for the destination, the job also saves before each commit which rows the batch has. If such a job
+is interrupted during the commit, the job delivers the same batch again after its restart.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_POLLS = 600
 Each search may add a query step to the batch, and the checkpoint holds all steps of the batch.
 """
 FIRST_SECONDS = 3.0
-"""The maximum time, in seconds, that the first rows after connecting wait for their commit.
+"""The maximum time, in seconds, until the first batch after connecting is committed.
 
 This time is short, so that a refusal by the destination is noticed soon.
 """
@@ -52,7 +52,7 @@ class SavedProgress:
     ) -> None:
         """Begin with `progress`. `keep` writes progress to the database, and entries to the log of the job `job_id`.
 
-        The run does not count the first `uncounted` rows as generated, because an earlier job has delivered them.
+        The run does not count the first `uncounted` rows as generated, because an earlier job has delivered these rows.
         """
         self.progress = progress
         self.run = run
@@ -61,7 +61,7 @@ class SavedProgress:
         self._uncounted = uncounted
 
     def save(self, progress: JobProgress, steps: Iterable[StepEntry] = (), files: Iterable[FileEntry] = ()) -> None:
-        """Save the progress, and add entries to the job's log. Raises Fenced if this run may save nothing more."""
+        """Save the progress, and add entries to the job's log. Raises Fenced if this run must no longer save."""
         self._keep(progress, LogEntries(self._job_id, tuple(steps), tuple(files)))
         self.progress = progress
 
@@ -74,7 +74,8 @@ class SavedProgress:
 class _Open:
     """The batch that waits for its commit.
 
-    `since` is the time of its first row by the monotonic clock. `steps` are the query steps that its rows come from.
+    `since` is the moment at which the first row was written, by the monotonic clock. `steps` are the query steps that
+    have returned the rows.
     """
 
     since: float = 0.0
@@ -114,7 +115,7 @@ class DeliveryBatches:
         return max(POLL_SECONDS, self._patience / MAX_POLLS) if self._destination.repeats else POLL_SECONDS
 
     def connect(self, head: bytes) -> None:
-        """Open the destination. If the destination already has more rows than the progress says, save their number.
+        """Open the destination. If the destination has more rows than the saved progress says, save the new number.
 
         `head` has the bytes at the beginning of each file.
         """
@@ -126,7 +127,7 @@ class DeliveryBatches:
     def begin(self, step: Step) -> None:
         """Remember `step` as the query step of the next row.
 
-        If the destination `counts` its rows and the step is new, commit the current batch and save the new step.
+        If `counts` is true for the destination and the step is new, commit the current batch and save the new step.
         """
         if self._destination.counts and step != self.step:
             self.commit()

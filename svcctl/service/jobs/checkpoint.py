@@ -27,7 +27,7 @@ VERSION = 1
 class StoredQuery:
     """A job's query, the date of the job's launch, and facts about the queried table at the launch.
 
-    `covered` describes the events that the query leaves out because an earlier job has read them. `mark` identifies the
+    `covered` describes events that an earlier job has read. The query leaves these events out. `mark` identifies the
     end of the table at the launch. `mark` is None if the table is not in the service's own file. `columns` are the
     names of the table's columns at the launch. If `columns` is None, the query uses all present columns.
     """
@@ -77,7 +77,7 @@ class StoredQuery:
 class Batch:
     """The rows of a commit that has begun. `end` is the number of the last row plus 1.
 
-    Running the query steps `steps` returns these rows again.
+    To get these rows again, the query steps `steps` are run again.
     """
 
     end: int

@@ -1,9 +1,9 @@
 """The delivery of a job's rows from its query to its destination.
 
-A job runs its query in steps, one after another; each step reads a part of the events. A step returns the same rows in
+A job runs its query in steps, one after another. Each step reads a part of the events. A step returns the same rows in
 the same order each time it runs. So after an interruption, the job runs the interrupted step again, and leaves out the
-rows that were delivered. Rows are numbered through all steps of a job. The module `batches` writes the rows to the
-destination, and saves the job's progress.
+rows that were delivered. The rows of all steps of a job are numbered consecutively. The module `batches` writes the
+rows to the destination, and saves the job's progress.
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ class _Attempt:
     def _hand_on(self, step: Step, lines: pa.StringArray, dates: pa.Int64Array, *, end: int | None) -> None:
         """Write rows to the destination, in pieces that fit into the current batch.
 
-        With `end`, write all rows with numbers below `end`, even if they are larger than a batch.
+        With `end`, write all rows with numbers below `end`, even if these rows are larger than a batch.
         """
         bounds = arrow.offsets(lines)
         at = 0

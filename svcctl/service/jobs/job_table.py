@@ -75,7 +75,10 @@ class StoredJob:
     It is None if every process of the service has the events.
     """
     holder: str | None = None
-    """The process that took the lease of the job last. It is None if the lease was given back or revoked."""
+    """The process that has, or last had, the lease of the job. Only the process with the lease may run the job.
+
+    It is None if the lease was given back or revoked.
+    """
     fence: int = 0
     """The fence number of the job's lease. Each new lease of the job has a higher number."""
     generated: int = 0
@@ -193,10 +196,10 @@ def add(store: Store, job: StoredJob, room: Room | None = None) -> None:
 
 
 def succeed(store: Store, before: str, follow: Callable[[StoredJob], StoredJob], room: Room | None) -> StoredJob:
-    """Stop the job `before`, then store and return a new job that continues it.
+    """Stop the job `before`. Then store and return a new job that continues the stopped job.
 
-    The function `follow` makes the new job from the stopped job. A process that still runs the job `before` can save
-    nothing more. Raises NotFound if the job `before` does not exist. Raises the errors of `add`.
+    The function `follow` makes the new job from the stopped job. A process that still runs the job `before` can no
+    longer save its progress. Raises NotFound if the job `before` does not exist. Raises the errors of `add`.
     """
     with store.transaction() as connection:
         stopped = case((_RUNNING, str(JobStatus.STOPPED)), else_=_JOBS.status)
@@ -248,9 +251,9 @@ def trouble(store: Store, job_id: str, token: int, errors: tuple[str, ...]) -> N
 
 
 def reach(store: Store, job_id: str, token: int, moment: int) -> None:
-    """Move two dates of a job forward to `moment`: the last date, and the date up to which all events are read.
+    """Move the dates `last_datetime` and `reached` of a job forward to `moment`, in epoch milliseconds.
 
-    A date that is already later stays unchanged. Dates are in epoch milliseconds.
+    A date that is already later stays unchanged.
     """
     dates = {
         column.name: case((column < moment, moment), else_=column) for column in (_JOBS.last_datetime, _JOBS.reached)
@@ -346,7 +349,7 @@ def _change(
 
 
 def _dated(store: Store, values: dict[str, Any]) -> dict[str, Any]:
-    """Return `values` and the moments that change with these values.
+    """Return `values`, plus the moments that must change together with these values.
 
     A new error sets the moment since which the job fails. Newly sent rows set the moment of the last delivery.
     """
@@ -363,7 +366,7 @@ _AS_STORED = (
     *("id", "type", "friendly_name", "query", "params", "error", "place", "holder", "fence"),
     *("generated", "reached", "accepted", "failing_since", "delivered", "verified", "kept_from"),
 )
-"""The fields of `StoredJob` whose values are stored unchanged, in columns with the same names."""
+"""The names of the fields of `StoredJob` that are stored unchanged, in columns with the same names."""
 
 
 def _row(job: StoredJob) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The job operations of the interface, the statuses of jobs, and the threads that run jobs in this process.
 
-A job is a query whose rows go to a destination. The function `deliver` sends the rows. It comes from the module
-`delivery`, and is passed to the class `Jobs`.
+A job is a query with a destination, to which the rows are delivered. The function `deliver` of the module `delivery`
+sends the rows. This function is passed to the class `Jobs`.
 
     launch ──> RUNNING ── stop ──> STOPPED      RUNNING ── all is delivered ──> COMPLETED
                   ^── start ─────────┘          any ── remove ──> REMOVED, then unknown
@@ -12,14 +12,14 @@ The interface does not define the following cases:
 - A start or launch is also refused with code 101 if too many jobs run. The limits are MOST_RUNNING jobs of the domain
   and MOST_IN_TOTAL jobs of all domains.
 - A request to stop or start a COMPLETED job changes nothing and returns the job.
-- If several requests to stop, start or remove a job arrive together, one succeeds and the others are refused. An answer
-  has the status that its request caused, even if another request has changed the job since.
+- If several requests to stop, start or remove a job arrive together, one succeeds and the others are refused. The
+  answer to a request shows the status that this request caused, even if another request has changed the job since.
 - A removed job is deleted with its parameters. Later requests for the job are refused with code 100, like requests for
   a job that never existed or belongs to another domain.
-- A stop or removal first delivers the rows that were read so far, if the destination accepts them within WAIT_SECONDS.
-  Otherwise the thread of the job is fenced, which means that it may commit and save nothing more. So the answer shows
-  the point where a restart begins. The thread ends when the destination answers. Until then, a restarted job waits for
-  the old thread.
+- A stop or removal first delivers the rows that were read so far, if the destination accepts these rows within
+  WAIT_SECONDS. Otherwise the thread of the job is fenced. A fenced thread can no longer commit or save, so the answer
+  shows the point where a restart begins. The thread ends when the destination answers. Until then, a restarted job
+  waits for the old thread.
 - The jobs of a disabled or pending domain do not run. These jobs keep their status, so the RUNNING jobs continue when
   the domain is enabled. The jobs of a deleted domain are deleted with the domain.
 - If the query of a job fails, the job stops and has the reason in `error`.
@@ -62,7 +62,7 @@ from svcctl.words import is_secret, json_text, mask_urls
 
 UNKNOWN, UNCHANGEABLE, NOT_RUNNING = 100, 101, 108
 CODES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
-"""The codes of errors that refuse a job operation."""
+"""The error codes with which an operation on a job is refused."""
 
 MOST_RUNNING, MOST_IN_TOTAL = int(RUNNING_JOBS.default_value), int(TOTAL_JOBS.default_value)
 """The maximum number of running jobs: MOST_RUNNING for each domain or reseller, MOST_IN_TOTAL for all together."""
@@ -125,8 +125,8 @@ class Jobs:
     def settle(self) -> None:
         """Start and end threads, so that this process runs exactly the jobs that it must run.
 
-        Threads that must end get WAIT_SECONDS to end by themselves. A thread that takes longer is fenced, so it can
-        save nothing more. Raises StateUnavailable if the database cannot be read or written. The caller must then call
+        Threads that must end get WAIT_SECONDS to end by themselves. A thread that takes longer is fenced, so it can no
+        longer save. Raises StateUnavailable if the database cannot be read or written. The caller must then call
         `settle` again.
         """
         try:
@@ -484,7 +484,7 @@ _LETTERS = string.ascii_lowercase + string.digits
 def _wait(runs: Sequence[JobRun], patience: float) -> None:
     """Wait for at most `patience` seconds until stopped runs have ended. Fence each run that takes longer.
 
-    A fenced run may commit and save nothing more.
+    A fenced run can no longer commit or save.
     """
     deadline = time.monotonic() + patience
     for run in runs:

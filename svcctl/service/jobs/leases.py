@@ -31,7 +31,7 @@ class Term:
     seconds: float = 3.0
     """The time after which a lease ends if it is not renewed."""
     margin: float = 0.3
-    """The holder stops using its lease this much earlier than other processes consider the lease ended."""
+    """The holder stops using its lease this long before the lease ends for other processes."""
     renewal: float = 0.8
     """The interval at which a lease is renewed."""
 
@@ -50,7 +50,8 @@ def claim(store: Store, holder: str, place: str | None, running: Collection[str]
     """Lease jobs for this process, and return these jobs with their new fence numbers.
 
     Only jobs that must run and that no process runs are leased. The IDs in `running` are left out, because this process
-    already runs these jobs. `place` is the identifier of this service. Jobs of another place are left out.
+    already runs these jobs. `place` is the identifier of this service. Jobs are left out if only another service has
+    their events.
     """
     with store.transaction() as connection:
         query = select(_JOBS.id).where(job_table.DUE, job_table.free(store), _here(place), _JOBS.id.not_in(running))
@@ -88,7 +89,7 @@ def release(store: Store, job_id: str, token: int) -> None:
 
 
 def revoke(store: Store, job_id: str, token: int) -> None:
-    """End the lease with the fence number `token`, so that the run with this lease can save nothing more."""
+    """End the lease with the fence number `token`, so that the run with this lease can no longer save."""
     _free(store, job_id, token, {"holder": None, "fence": token + 1})
 
 

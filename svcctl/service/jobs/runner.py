@@ -33,7 +33,7 @@ _log = logging.getLogger("svcctl.service")
 
 
 class Fenced(Exception):
-    """Raised when a run may deliver and save nothing more.
+    """Raised when a run must no longer deliver rows or save its progress.
 
     Either the run took too long to stop, or its lease has ended and another process may run the job.
     """
@@ -43,8 +43,8 @@ class Fenced(Exception):
 class JobRun:
     """A run of a job: the thread that runs the job, its lease, and figures of the delivery.
 
-    The thread saves the job's progress in the database, and ends when `stopping` is set. After a call of `fence`, or
-    when the lease has ended, the thread must commit and save nothing more.
+    The thread saves the job's progress in the database, and ends when `stopping` is set. After a call of `fence`, and
+    after the end of the lease, the thread must no longer commit or save.
     """
 
     job_id: str
@@ -64,8 +64,8 @@ class JobRun:
     accepted: int = 0
     """The date, in epoch milliseconds, up to which the destination has all events.
 
-    This includes the events of a batch that waits for its commit. The date is 0 after the destination has failed, until
-    the next commit. The date is used only to show how far the delivery lags.
+    The events of a batch that waits for its commit are included. After a failure of the destination, the date is 0
+    until the next commit. The date is used only to show how far the delivery lags.
     """
     late: int | None = None
     """The number of events that arrived after their period was closed. It is None for a query without periods."""
@@ -97,7 +97,7 @@ class JobRun:
             interrupt()
 
     def fence(self) -> None:
-        """Make sure that the thread saves nothing more after this call has returned."""
+        """Make sure that the thread does not save any more after this call has returned."""
         with self._saving:
             self.fenced = True
         leases.revoke(self.store, self.job_id, self.token)
@@ -108,14 +108,14 @@ class JobRun:
         self.stop()
 
     def check(self) -> None:
-        """Raise Fenced if this run may deliver nothing more."""
+        """Raise Fenced if this run must no longer deliver rows."""
         if self.fenced or time.monotonic() >= self.until:
             raise Fenced
 
     def save(self, progress: JobProgress, log: LogEntries | None = None) -> None:
         """Save the progress of the delivery and entries of the job's log, and clear the error of the job.
 
-        Raises Fenced if this run may save nothing more.
+        Raises Fenced if this run must no longer save.
         """
         with self._saving:
             self.check()
@@ -125,7 +125,7 @@ class JobRun:
             self.error = self._saved = ()
 
     def wait_for(self, error: Unavailable) -> None:
-        """Remember the reason why the job is stuck, and log each new reason once. The method `keep_error` saves it.
+        """Remember the reason why the job is stuck, and log each new reason once. Nothing is saved in the database.
 
         Do nothing in a run that is stopping, because the job may already have a newer run.
         """

@@ -1,6 +1,6 @@
 """The log of a job: the query steps that returned rows, and the files that were written.
 
-A job runs its query in steps; each step reads a part of the events. With the log, the rows of the job can be produced
+A job runs its query in steps. Each step reads a part of the events. With the log, the rows of the job can be produced
 again in the same order. A step without rows has no entry, so the log grows only when rows are delivered. Entries are
 written in the transaction that saves the job's progress, and are removed with their job. Older versions of the service
 kept no log. The log of a job from such a version begins with the steps of the checkpoint that the job had at the

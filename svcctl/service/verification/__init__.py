@@ -1,4 +1,4 @@
-"""Verification: a check whether a destination has exactly the rows that a job delivered to it.
+"""Verification: a check that a destination has exactly the rows that a job has delivered.
 
 The check produces the rows of the job again, with the log of the job's query steps. Then it compares these rows with
 the rows at the destination. The code of the check shares nothing with the code of the delivery. Rows have the numbers
@@ -27,8 +27,7 @@ class ExpectedRows:
     """Consecutive rows that a job delivered, from `first` (included) to `end` (not included).
 
     `lines` has the text of each row at the destination. `dates` has the date of each row in epoch milliseconds, or null
-    for a row without a date. Both are None if the rows cannot be produced again. `reason` is then a clause with the
-    reason.
+    for a row without a date. If the rows cannot be produced again, both are None, and `reason` says why.
 
     `exact` is false if the rows have results calculated from several events. A sum of floats depends on the order of
     the events, and this order may change.
@@ -103,9 +102,9 @@ class FaultKind(StrEnum):
 
 
 GAPS = (FaultKind.MISSING, FaultKind.ALTERED, FaultKind.TRUNCATED, FaultKind.OUT_OF_ORDER)
-"""The faults of rows that should be at the destination, but are missing, altered, truncated or out of order.
+"""The kinds of faults of rows that should be at the destination, but are missing, changed or out of order.
 
-The other faults are additional rows at the destination.
+The other kinds of faults are additional rows at the destination.
 """
 
 
@@ -113,9 +112,9 @@ The other faults are additional rows at the destination.
 class DeliveryFinding:
     """A fault of consecutive rows, from `first` (included) to `end` (not included).
 
-    For Kafka, `offset` is the offset of a message: that of the first row, or that of the first message after a gap.
-    `from_ms` and `to_ms` are the earliest and the latest date of the rows in epoch milliseconds. A member is None if it
-    does not apply or is not known.
+    For Kafka, `offset` is the offset of the first row's message. If rows are missing, `offset` is the offset of the
+    first message after the gap. `from_ms` and `to_ms` are the earliest and the latest date of the rows in epoch
+    milliseconds. A member is None if it does not apply or is not known.
     """
 
     kind: FaultKind

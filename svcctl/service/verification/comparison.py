@@ -26,7 +26,10 @@ CSV_TOKENS = re.compile(rb'"(?:[^"]|"")*"|[^",\n]+|(?<![^,])(?=[,\n])|[",\n]')
 """A pattern for the tokens of a csv row. The token of a cell with null is empty."""
 _ROW_OF_NULLS = re.compile(rb'"",*\n')
 _NOT_FINITE = ("nan", "inf", "-inf")
-"""The texts of floats that are null at a destination. If the column became text later, these texts are produced."""
+"""The texts of floats that a destination stores as null.
+
+If the column becomes a column of text later, the check produces these texts instead of null.
+"""
 _NUMBER_TEXT = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _INTEGER = re.compile(r"-?\d+")
 
@@ -68,7 +71,7 @@ class ExpectedCursor:
         return next(self.following(most), None)
 
     def take(self, end: int) -> Iterator[ExpectedRows]:
-        """Yield the rows before `end` in parts. The position moves past each part after the part was used."""
+        """Yield the rows before `end` in parts. The position moves past a part when the next part is requested."""
         while self.row < end and (rows := self.next(end - self.row)) is not None:
             yield rows
             self.advance(rows.end - rows.first)
@@ -84,11 +87,11 @@ class ExpectedCursor:
                 self._loaded.popleft()
 
     def by_age(self, rows: ExpectedRows) -> Iterator[tuple[ExpectedRows, bool]]:
-        """Split `rows`, which are the next rows, by their age.
+        """Split rows into older and newer parts. `rows` must be the next rows.
 
-        Yield each part with a bool. The bool is true if the rows of the part are older than `since`, so that they may
-        no longer be at the destination. Rows that cannot be produced again have no date. The first date after these
-        rows decides their age.
+        Yield each part with a bool. The bool is true if the part is older than `since`. Such rows may no longer be at
+        the destination. Rows that cannot be produced again have no date. For such rows, the first date after the rows
+        is used.
         """
         if self._since is None:
             yield rows, False

@@ -4,8 +4,9 @@ A step returns the same rows in the same order each time it runs, if all of its 
 step in the log says how many of its rows were delivered. If the step returns more or fewer rows, the delivery has a
 fault.
 
-Steps without rows have no entry in the log. To prove that they had no rows, the next step with an entry is run together
-with the steps without rows before it. This is possible if three conditions are met:
+Steps without rows have no entry in the log. The check must prove that these steps have no rows. For this purpose, the
+events of these steps are read together with the events of the next step that has an entry. This is possible if three
+conditions are met:
 - The steps read events in the order of their arrival.
 - The steps have the same range of dates.
 - The rows do not depend on now().
@@ -41,8 +42,8 @@ REMOVED = "events of its range were removed since"
 class Production:
     """Produces the rows of a job again, from `first` (included) to `sent` (not included).
 
-    `whole` is true if all rows of the last query step were delivered. The function `stopped` returns True when nobody
-    waits for the rows any more.
+    `whole` is true if all rows of the last query step were delivered. The function `stopped` returns True when the rows
+    are no longer needed.
     """
 
     engines: Engines
@@ -52,9 +53,10 @@ class Production:
     whole: bool
     stopped: Callable[[], bool]
     faults: list[DeliveryFinding] = field(default_factory=list)
-    """The faults of the delivery itself: steps that have more or fewer rows than were delivered.
+    """The faults of the delivery itself. A step with such a fault has more or fewer rows than the job has delivered.
 
-    Rows that were not delivered have no numbers of their own. They get the numbers after the last row of their step.
+    Rows that were not delivered have no numbers of their own. In a fault, their numbers begin after the last delivered
+    row of the step.
     """
     first_date: int | None = None
     """The date of the first row in epoch milliseconds. It is None until this row is produced."""
@@ -105,9 +107,9 @@ class Production:
         )
 
     def _joined(self, steps: Steps, before: StepEntry | None, step: Step) -> Step:
-        """Return a step that also reads the events of the steps without rows before it.
+        """Return a copy of `step` that also reads the events of the preceding steps without rows.
 
-        Return the step unchanged if this is not possible. `before` is the previous log entry.
+        If this is not possible, return `step` unchanged. `before` is the previous entry of the log.
         """
         if steps.schedule.kind is not StepKind.ARRIVALS or (before is None and step.first > 0):
             return step
@@ -134,7 +136,8 @@ class Production:
     def _of_step(self, steps: Steps, step: Step, start: int, end: int, *, whole: bool) -> Iterator[ExpectedRows]:
         """Yield the rows of a step. The first row of the step has the number `start`.
 
-        Rows with the number `end` or higher are not yielded. `whole` is true if the step must have no such rows.
+        Rows with the number `end` or higher are not yielded. `whole` is true if the job has delivered all rows of the
+        step, so that there should be no such rows.
         """
         first = max(self.first, start)
         try:
@@ -178,9 +181,9 @@ class Production:
         return stored.has_removed(plan.table, step.since, step.until, from_ms(step.start).replace(tzinfo=None))
 
     def _is_complete(self, plan: Plan, step: Step, rows: int) -> bool:
-        """Whether a step still has all of its rows although events were removed. `rows` is the number of its rows.
+        """Whether a step still has all of its rows although events were removed. `rows` is the expected number of rows.
 
-        This can be known only if each row comes from one event.
+        If a row may come from several events, the result is False.
         """
         return plan.by_event and rows == sum(len(numbers) for (numbers,) in self._batches(plan, step, ["1"], 0))
 

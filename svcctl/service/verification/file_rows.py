@@ -71,7 +71,7 @@ class FileText:
         return count
 
     def window(self, size: int) -> bytes:
-        """Return at least the next `size` bytes, or all remaining bytes if there are fewer. Nothing is skipped."""
+        """Return at least the next `size` bytes, or all remaining bytes. The position in the file stays the same."""
         loaded, count = [self._window], len(self._window)
         while count < size and not self.is_over:
             try:
@@ -92,7 +92,10 @@ class FileText:
         self._window = self._window[size:]
 
     def records(self, most: int, rows: Sequence[bytes] = ()) -> list[bytes]:
-        """Return at most `most` of the next records. Nothing is skipped. `rows` are the expected rows."""
+        """Return at most `most` of the next records. `rows` are the expected rows.
+
+        The position in the file stays the same.
+        """
         window = self.window(WINDOW_BYTES)
         return split_records(window, most, rows, is_over=self.is_over)
 
@@ -203,7 +206,7 @@ class FileComparison:
             self._recent.popleft()
 
     def _align(self, text: FileText) -> bool:
-        """Compare the next expected rows with the next records at a difference.
+        """Compare the next expected rows with the next records, which are not equal.
 
         Return False if the file has no more records.
         """
@@ -247,10 +250,10 @@ class FileComparison:
                 yield Row(number, line, date, comparable(line))
 
     def _name_faults(self, rows: list[Row], values: list[bytes], blocks: list[tuple[int, int, int]]) -> None:
-        """Find the kinds of the faults between blocks.
+        """Add the faults between blocks of equal rows.
 
-        A block is a run of rows with the same values on both sides. It has the position in `rows`, the position in
-        `values`, and the number of rows.
+        `rows` are the expected rows, and `values` are the rows of the file. A block has its position in `rows`, its
+        position in `values`, and its number of rows.
         """
         gone, extra = Counter(row.value for row in rows), Counter(values)
         gone, extra = gone - extra, extra - gone

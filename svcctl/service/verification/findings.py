@@ -44,14 +44,14 @@ class FaultLog:
     def drop(self, kind: FaultKind) -> int:
         """Delete all faults of a kind, and return the number of their rows.
 
-        The kind must be `uncertain` so far, so that none of its faults was returned by `ready`.
+        `uncertain` must have been this kind from the beginning, so that `ready` has not returned its faults.
         """
         self._open.pop(kind, None)
         self._ready.pop(kind, None)
         return self.tally.counts.pop(kind, 0)
 
     def ready(self) -> list[DeliveryFinding]:
-        """Return the findings that became complete since the last call."""
+        """Return the findings that became complete since the last call. No more rows can be added to such a finding."""
         kinds = [kind for kind in self._ready if kind is not self.uncertain]
         return [finding for kind in kinds for finding in self._ready.pop(kind)]
 

@@ -1,7 +1,7 @@
 """The check of a Kafka topic: the committed messages of a job's partition are read back.
 
-The check changes nothing in Kafka. It commits no offset, and does not join the consumer group of the job. It reads
-whether the group has a committed offset, because each transaction of the job commits an offset.
+The check changes nothing in Kafka: it commits no offset, and does not join the consumer group of the job. The check
+only reads whether the group has a committed offset. Each transaction of the job commits such an offset.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ CLIENT_SETTINGS = (
 )
 """The parameters of the destination that the client library needs as settings for reading."""
 FIRST_WAIT_SECONDS, WAIT_SECONDS = 5.0, 20.0
-"""The maximum number of seconds until the brokers answer: the first request, and any later request."""
+"""The maximum number of seconds to wait for an answer of the brokers: to the first request, and to a later request."""
 REQUEST_SECONDS = 1.5
 """The number of seconds after which a request without an answer is sent again. A request cannot be interrupted."""
 POLL_SECONDS = 0.1
-"""The maximum number of seconds that one call waits for messages. Also the pause before a request is repeated."""
+"""The maximum number of seconds that a call waits for messages, and the pause before a request is repeated."""
 MAX_MESSAGES, BATCH_BYTES = 2000, 8 << 20
 """The maximum number of messages that are read at once, and the approximate maximum of their bytes."""
 FETCHED_KILOBYTES, FETCHED_MESSAGES = 8 << 10, 10_000
@@ -87,9 +87,8 @@ class PartitionReader:
         self.transactions = False
         """Whether the job has written its rows in transactions.
 
-        It is true if the job's consumer group has a committed offset, because each transaction commits such an offset.
-        It also becomes true when an offset without a message was read, because each transaction ends with such an
-        offset.
+        There are two signs of transactions. Each transaction commits an offset of the job's consumer group, and each
+        transaction ends with an offset without a message. The value becomes true when one of these signs is found.
         """
         self._job = job
         self._stopped = stopped
@@ -108,7 +107,7 @@ class PartitionReader:
             "queued.max.messages.kbytes": FETCHED_KILOBYTES,
             "queued.min.messages": FETCHED_MESSAGES,
             "fetch.wait.max.ms": 50,
-            "fetch.queue.backoff.ms": 5,  # the default of a second is too long: a full queue is read faster
+            "fetch.queue.backoff.ms": 5,  # the default of a second is too long, because a full queue is read faster
             **settings,
             **self._brokers.settings,
             "error_cb": self._note,

@@ -234,7 +234,7 @@ class PartitionComparison:
         self._swapped = None
 
     def _take_early(self) -> None:
-        """Compare the next expected rows as long as their messages came too early and have already arrived."""
+        """Compare the next expected rows that have already arrived, because their messages came too early."""
         while self._state(self._cursor.row) == _EARLY:
             value, offset = self._release(self._cursor.row)
             self._take(value, offset or 0, moved=True)

@@ -1,7 +1,7 @@
 """The check of files on S3 or HDFS: each file is read back and compared with the rows that a job delivered.
 
-The bytes of a file are compared too, by their SHA-256. So a file can be correct even if its rows cannot be produced
-again.
+The SHA-256 hash of each file is compared with the log, too. So the check can prove that a file is correct even if its
+rows cannot be produced again.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class _Check:
         deque(self._cursor.take(row), maxlen=0)
 
     def find_foreign(self) -> None:
-        """Find foreign files: files with names of the job that are in the log of no job.
+        """Find foreign files. These are files that have names of this job, but are not in the log of any job.
 
         If the job is running, files with higher numbers than all logged files do not count as foreign, because they may
         be logged later.

@@ -1,8 +1,8 @@
 """The check of a job and of the older jobs that it continues, and the results as JSON.
 
-The oldest job is checked first. A check reads the database, the tables and the destination. It does not count as a
-query, and needs no lease of the job. It covers the rows that were delivered and saved before the check began. A service
-runs at most MOST_CHECKS checks at once, and at most one check of each job.
+The oldest job is checked first. A check reads the database, the tables and the destination. A check does not count as a
+query, and needs no lease of the job. A check covers the rows that were delivered and saved before the check began. A
+service runs at most MOST_CHECKS checks at once, and at most one check of each job.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MOST_CHECKS = 2
 VERIFIABLE = ("kafka", "s3", "hdfs")
 """The types of destinations that can be verified."""
 COUNTS = {kind: "outOfOrder" if kind is FaultKind.OUT_OF_ORDER else str(kind) for kind in FaultKind}
-"""The name of the member of a result that has the number of rows with a fault, by kind of fault."""
+"""The names of the members of a result that count rows with faults, by the kind of the fault."""
 
 CheckDelivery = Callable[..., Iterator[DeliveryFinding | CheckProgress | CheckTally]]
 """A function like `check`, which compares the rows at a destination with the expected rows."""
@@ -122,9 +122,12 @@ class JobCheck:
         self._stopped = threading.Event()
         self._production: Production | None = None
         self.progress: dict[str, Any] = {"job": self._chain[0].id, "rows": 0, "of": 0}
-        """The ID of the job that is being checked, the number of its rows compared so far, and of all its rows."""
+        """The progress of the job that is being checked.
+
+        `job` is its ID, `rows` is the number of rows compared so far, and `of` is the number of all rows.
+        """
         self.lines = self._objects()
-        """A generator of the findings, results and errors. To close it releases the resources of the check."""
+        """A generator of the findings, results and errors. A caller that stops early must close the generator."""
 
     def stop(self) -> None:
         """Ask the check to end soon. The engine may miss the call while a statement starts."""
@@ -235,7 +238,7 @@ def check(
 def _chain(store: Store, job: StoredJob) -> tuple[list[StoredJob], list[str]]:
     """Return a job and the older jobs that it continues, the oldest first. Also return notes for people.
 
-    A note tells that an older job cannot be verified. The list then begins after that job.
+    A note names an older job that cannot be verified. The list then begins after that job.
     """
     chain, notes = [job], list[str]()
     while (before := chain[0].continues) is not None:

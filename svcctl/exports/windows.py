@@ -27,7 +27,7 @@ FIRST_MONDAY = 4 * UNITS["d"]
 _SPANS = tuple(hours * 3600 for hours in (1, 12, 24, 7 * 24, 31 * 24, 366 * 24))
 """Numbers of seconds after which a part of a date has changed: hour, half of the day, day, week, month, year.
 
-They are counted from the start of a leap year.
+The seconds are counted from the start of a leap year.
 """
 
 _DIRECTIVE = r"%[-_0^#]?[aAbBcCdDeFgGhHIjklmMpPrRsSTuUVwWxXyYzZ]"

@@ -53,7 +53,8 @@ def refusal(error: Exception, cid: str) -> SvcctlError:
     """Return the error that a client gets for an exception.
 
     A SvcctlError is returned unchanged. Any other exception is a defect of the service. Then the client gets a general
-    error, and the log gets the exception with its traceback. Errors with the code 500 or 507 are logged too.
+    error, and the log gets the exception with its traceback. Failures of the service itself and a full disk are logged
+    too.
     """
     if isinstance(error, StateUnavailable) and error.failure is STATE_FULL:
         _log.warning("request %s failed: %s", cid, error.detail)

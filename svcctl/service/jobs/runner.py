@@ -50,7 +50,7 @@ class JobRun:
     job_id: str
     store: Store
     token: int = 0
-    """The fence number of this run's lease."""
+    """The fence number of this run's lease. A newer lease of the same job has a higher number."""
     until: float = math.inf
     """The end of the lease by the monotonic clock. From then on, another process may run the job."""
     generated: int = 0

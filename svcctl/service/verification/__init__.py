@@ -1,8 +1,8 @@
 """Verification: a check that a destination has exactly the rows that a job has delivered.
 
 The check produces the rows of the job again, with the log of the job's query steps. Then it compares these rows with
-the rows at the destination. The code of the check shares nothing with the code of the delivery. Rows have the numbers
-that the job gave them, counted from 0.
+the rows at the destination. The code of the check shares nothing with the code of the delivery. The rows of a job are
+numbered from 0.
 """
 
 from __future__ import annotations

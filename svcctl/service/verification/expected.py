@@ -74,7 +74,7 @@ class Production:
     def rows(self, entries: Iterable[StepEntry]) -> Iterator[ExpectedRows]:
         """Produce the rows in order and without a gap. `entries` are the log entries of the query steps.
 
-        Raises Unavailable if the table cannot be read, or if events are removed from it meanwhile.
+        Raises Unavailable if the table cannot be read, or if events of the table are removed meanwhile.
         """
         try:
             steps = self._steps()

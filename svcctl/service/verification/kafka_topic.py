@@ -38,7 +38,7 @@ POLL_SECONDS = 0.1
 MAX_MESSAGES, BATCH_BYTES = 2000, 8 << 20
 """The maximum number of messages that are read at once, and the approximate maximum of their bytes."""
 FETCHED_KILOBYTES, FETCHED_MESSAGES = 8 << 10, 10_000
-"""The maximum number of kilobytes that the library fetches ahead, and the number of messages that is enough.
+"""The library fetches messages ahead until it holds this number of kilobytes, or this number of messages.
 
 The number of messages is limited too, because each message takes some hundred additional bytes of memory.
 """

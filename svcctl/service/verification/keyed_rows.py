@@ -193,8 +193,8 @@ class PartitionComparison:
     def _following(self, row: int, keys: Sequence[bytes], at: int) -> int | None:
         """Return the row number of the first later message that decides whether `row` came too early.
 
-        Messages with invalid numbers, with the same row, with earlier rows and with rows that came too early are
-        skipped. Return None if there is no such message.
+        Messages with unexpected numbers, with the same row, with earlier rows and with rows that came too early are
+        skipped. Return None if no other message is left.
         """
         first, end = self._cursor.row, self._job.sent
         for number in map(self._number, keys[at + 1 : at + 1 + MAX_AHEAD]):

@@ -187,8 +187,9 @@ class JobCheck:
     ) -> int | None:
         """Save the date up to which a job is verified, and return this date.
 
-        The date is always before the first gap, and never after `reached`. `reached` is the date up to which rows were
-        checked.
+        `reached` is the date up to which rows were checked. Normally the job is verified up to `reached`. If there is a
+        gap, the job is verified only up to the moment before the first gap. Without a gap, a later date of an earlier
+        check is kept.
         """
         gap = earliest(gap_before, tally.gap_from, tally.hidden_from)
         dateless = any(tally.counts[kind] for kind in GAPS) and tally.gap_from is None

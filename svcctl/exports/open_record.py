@@ -238,7 +238,7 @@ class OpenRecord:
         """Remove the parts, and save in the record that the merged file is published. The export is then complete."""
         path, merged = self.export.path, self.merged
         assert merged is not None
-        stateless = self.export.order.state is None  # perhaps no later run will ever use the other parts
+        stateless = self.export.order.state is None  # later runs may never use the other parts
         inside = self.inside()
         starts = [start for start, entry in self.entries.items() if stateless or entry.window in self.export.whole]
         self._storage.remove(*filter(None, [self.entries.pop(start).path for start in starts]))

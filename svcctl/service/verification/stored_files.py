@@ -200,7 +200,7 @@ class _Check:
         if not own:
             return
         files = self._answer(lambda: sorted(self._files.numbered(), key=itemgetter(1)))
-        claimed = self._job.claimed()  # after the files, since each file is logged before it is stored
+        claimed = self._job.claimed()  # after the files, since the database knows each file before it is stored
         first, last = min(own.values()), max([*own.values(), *claimed])
         for name, number in files:
             if number < first or name in own or number in claimed:

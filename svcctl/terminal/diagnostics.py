@@ -1,4 +1,4 @@
-"""The owner of stderr. It prints errors, hints, notes and progress, and breaks long lines."""
+"""The output to stderr: errors, hints, notes and progress. Long lines are broken."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 MAX_MESSAGE_CHARS = 4000
 """The maximum number of characters of a message, because a long value in a message would hide the problem."""
 PROGRESS_DELAY_SECONDS = 0.3
-"""The number of seconds after which the progress of some work is shown on a terminal."""
+"""The number of seconds for which a task must run before its progress is shown on a terminal."""
 _LOSS = (
     "the local service has lost events: 'svcctl service status' shows which, and 'svcctl service confirm-loss' ends "
     "this note"
@@ -39,14 +39,11 @@ _ENDINGS: Mapping[type[BaseException], str] = {
     errors.Terminated: "ended by SIGTERM",
     errors.Declined: "nothing was done",
 }
-"""The words for an end of the process that a person or the system has requested.
-
-Such an end is not reported as an error.
-"""
+"""The words that are printed when a person or the system ends the process, instead of an error."""
 
 
 class Work(NamedTuple):
-    """The progress of some work: a text, the amount that is done, and the total amount if it is known.
+    """The progress of a task: a text, the amount that is done, and the total amount if it is known.
 
     With a `total`, a terminal shows a bar and the remaining time.
     """
@@ -57,7 +54,7 @@ class Work(NamedTuple):
 
 
 class Reported(Exception):
-    """An exception that is raised at the end if some of several items failed. Each failure has already been reported.
+    """An error that says that some of several items failed. Each failure has already been reported.
 
     `code` is the exit code.
     """
@@ -70,8 +67,8 @@ class Reported(Exception):
 class Diagnostics:
     """The object that prints everything except data.
 
-    `moving` says that the cursor of the terminal can move; otherwise no progress is shown. `width` is the width of the
-    terminal in cells; None means that the terminal is asked for its width.
+    `moving` says that the cursor of the terminal can be moved. Otherwise no progress is shown. `width` is the width of
+    the terminal in cells. If it is None, the terminal is asked for its width.
     """
 
     def __init__(
@@ -91,9 +88,12 @@ class Diagnostics:
         self.color = color
         self.moving = moving
         self.hints: Callable[[errors.SvcctlError], str | None] | None = None
-        """A function that returns the hint for an error, from the reason and the data of the error."""
+        """A function that returns the hint for an error. It uses the reason and the data of the error."""
         self.advice: Callable[[errors.SvcctlError], str | None] | None = None
-        """A function that returns the advice for an error without a hint, from its fields and the profile in use."""
+        """A function that returns advice for an error without a hint.
+
+        It uses the fields of the error and the profile in use.
+        """
         self.trouble: errors.SvcctlError | None = None
         """The error of the last attempt to send a request; None if that attempt succeeded."""
         self._loss_reported = False
@@ -118,7 +118,7 @@ class Diagnostics:
 
     @contextmanager
     def hold_notes(self) -> Iterator[list[str]]:
-        """Hold back notes during a block that uses the whole screen, and print them at the end of the block.
+        """Hold back notes during the block, which uses the whole screen, and print the notes at the end of the block.
 
         Yields the list of notes.
         """
@@ -140,7 +140,7 @@ class Diagnostics:
             self._tell("svcctl:", text)
 
     def warning(self, text: str) -> None:
-        """Print a note on data that the output lacks.
+        """Print a note on data that is missing in the output.
 
         Such a note is printed even with --quiet, because scripts need it.
         """
@@ -159,7 +159,7 @@ class Diagnostics:
             self.warning(_LOSS)
 
     def done(self, text: str) -> None:
-        """Print the result of a command for the person at a terminal.
+        """Print a message that a command has succeeded, for the person at a terminal.
 
         In pipes and logs, or with --quiet, nothing is printed.
         """
@@ -182,10 +182,10 @@ class Diagnostics:
 
     @contextmanager
     def working(self, tell: Callable[[], Work]) -> Iterator[None]:
-        """Show the progress of the block, which `tell` returns, if the block is slow and stderr is a terminal.
+        """Show the progress of the block if the block is slow and stderr is a terminal. `tell` returns the progress.
 
-        The progress appears after PROGRESS_DELAY_SECONDS. It is erased at the end of the block, and before data or a
-        question is printed on the same terminal.
+        The progress appears after PROGRESS_DELAY_SECONDS. It is erased at the end of the block. It is also erased
+        before data or a question is printed on the same terminal.
         """
         if not self._shows_progress:
             yield
@@ -203,7 +203,7 @@ class Diagnostics:
         from svcctl.terminal.progress import Display
 
         with self._lock:
-            if self._timer is threading.current_thread():  # otherwise the work has ended
+            if self._timer is threading.current_thread():  # otherwise the task has ended
                 self._display = Display(self._write, self.stream, tell, color=self.color)
 
     def clear_progress(self) -> None:
@@ -256,8 +256,8 @@ class Diagnostics:
     def hint_of(self, error: BaseException) -> str | None:
         """Return the hint for an error: the error's own hint, the hint for its reason, and its notes.
 
-        If the error has neither of these two hints, the general advice for such errors takes their place. If the
-        service did not answer, and the operation can safely be repeated, the hint is to repeat the command.
+        If there is no own hint and no hint for the reason, general advice is returned instead. If the service did not
+        answer, and the operation can safely be repeated, the advice is to repeat the command.
         """
         hint, typed = getattr(error, "hint", None), None
         if isinstance(error, errors.SvcctlError):
@@ -288,10 +288,10 @@ class Diagnostics:
 
     @contextmanager
     def count_before_failure(self, items: Sequence[T], participle: str) -> Iterator[Iterator[T]]:
-        """Give an iterator over the items.
+        """Give an iterator over the items. If the block fails, print how many items were done before the failure.
 
-        If the block fails, print how many items were done before, even with --quiet. `participle` is the word for what
-        was done with the items, such as `created`.
+        The number is printed even with --quiet. `participle` is the word for the action on the items, such as
+        `created`.
         """
         rest = iter(items)
         try:
@@ -312,7 +312,7 @@ class Diagnostics:
     def laid_out(self, text: str, used_cells: int) -> str:
         """Return a message in a form that is safe to print. On a terminal, the message is broken into lines.
 
-        In the first line, `used_cells` cells are already used.
+        The first line already has `used_cells` other cells.
         """
         safe_text = mask_urls(visible(text))
         if not self.is_terminal:
@@ -350,7 +350,7 @@ def _cut(text: str) -> str:
 
 
 def _message(error: errors.SvcctlError) -> str:
-    """Return one line with the subject of an error, the message, and the code and the cid that the service gave."""
+    """Return one line with the subject of an error, its message, and the code and the ID that the service gave."""
     about = []
     if isinstance(error, errors.ServiceError):
         if error.code is not None:
@@ -370,10 +370,10 @@ _QUOTED_COMMAND = r"(?<![^\s(])'svcctl [^']*'\S*"
 
 
 def line_broken(text: str, width: int, used_cells: int, commands: Sequence[str] = ()) -> str:
-    """Break a message into lines of at most `width` cells. In the first line, `used_cells` cells are already used.
+    """Break a message into lines of at most `width` cells. The first line already has `used_cells` other cells.
 
-    Lines are never broken within one of `commands`, or within a quoted command of svcctl. They are not broken within
-    another quoted text if that text fits in a line.
+    A line is never broken within one of `commands`, or within a quoted command of svcctl. It is also not broken within
+    another quoted text if this text fits in a line.
     """
     if used_cells + cell_width(text) <= width:
         return text

@@ -1,9 +1,9 @@
 """Text that is safe on a terminal. Characters that could control the terminal are written as escapes.
 
-Events contain text from strangers, so a terminal gets no control characters except those that svcctl makes itself. Text
-with colours and cursor movements has the type `Styled`. Only the functions of this module and constants make such text.
-The module `terminal.standard_streams` passes all other text through `shown`. A slice or an extension of a Styled is a
-plain str, and its escape sequences are shown as text. So a mistake is visible, but harmless.
+Events contain text from strangers, so svcctl sends only its own control characters to a terminal. Text with colours and
+cursor movements has the type `Styled`. Only constants and the functions of this module make such text. The module
+`terminal.standard_streams` passes all other text through the function `shown`. A slice or an extension of a Styled is a
+plain str, and the escape sequences in it are shown as text. So a mistake in the code is visible, but harmless.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def visible(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Return a text for a terminal. It is escaped as by `visible`, but tabs and newlines stay.
+    """Return a text for a terminal.
 
-    Styled text is unchanged.
+    The text is escaped as by `visible`, except tabs and newlines. Styled text is unchanged.
     """
     if isinstance(text, Styled) or text.replace("\n", "").isprintable():
         return text

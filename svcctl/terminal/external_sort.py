@@ -18,19 +18,16 @@ from svcctl.errors import IncompleteResult, reason
 RUN_BYTES = 1 << 24
 """The maximum size in bytes of rows that are sorted in memory.
 
-More rows are written to a temporary file in runs of this size.
+If there are more rows, they are written to a temporary file, in sorted runs of this size.
 """
 _PARTS = 128
-"""The number of parts in which a full run is read back. Only one part of each run is in memory at a time."""
+"""The number of parts in which a full run is read from the file. Only one part of each run is in memory at a time."""
 _MEASURED = 16
 """The approximate number of rows of a batch that are measured to estimate the size of the batch."""
 _KEY_BYTES = 160
 """The estimated memory, in bytes, for the sort key of a row and for the objects around the row."""
 _OF_ONE_COLUMN = 3
-"""The number of members in a sort key of one column.
-
-A sort key of several columns has this number of members for each column.
-"""
+"""The number of members that a sort key has for each column."""
 _NO_REFERENCES = 2
 """The version of the marshal format that writes repeated objects in full, which is faster."""
 
@@ -132,9 +129,9 @@ def _read(file: IO[bytes], at: int, sizes: Sequence[int]) -> Iterator[Run]:
 def _merged(runs: Sequence[Iterator[Run]]) -> Iterator[list[Row]]:
     """Yield the rows of all sorted runs, in order and in batches.
 
-    One part of each run is in memory. Each batch ends at the bound, which is the smallest of the last keys of these
-    parts, because no row that is still in the file has a smaller key. If several runs have rows with the key of the
-    bound, the rows of later runs wait, because the file may have more rows with this key from the earlier run.
+    One part of each run is in memory. The bound is the smallest of the last keys of these parts. No row that is still
+    in the file has a smaller key, so each batch ends at the bound. Several runs may have rows with the key of the
+    bound. Then the rows of later runs wait, because the file may have more rows with this key from an earlier run.
     """
     ended: Run = [], []
     heads = [(*next(run), run) for run in runs]

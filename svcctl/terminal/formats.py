@@ -1,9 +1,10 @@
 """The output formats. Each format is a row of `FORMATS`, with the function that writes the format.
 
-A format that is also a `mode.type` of the interface passes on the bytes of the service unchanged. If such a format can
-also write lists, followed queries or selected rows, it has a layout or a packing. The formats `table`, `vertical`,
-`chart` and `parquet` are always written by svcctl. Values that a format cannot hold are replaced before the layout, and
-counted.
+The service can write some formats itself, which a request names by the parameter `mode.type`. In such a format, the
+bytes of the service are passed on unchanged. A format has a layout (text) or a packing (binary data) if svcctl can also
+write it, for example for lists, followed queries or selected rows. The formats `table`, `vertical`, `chart` and
+`parquet` are always written by svcctl. If svcctl writes a format that cannot hold some values, these values are
+replaced and counted.
 """
 
 from __future__ import annotations
@@ -31,19 +32,19 @@ from svcctl.words import FORMAT_NAMES, counted, did_you_mean, format_name, json_
 
 Note = Callable[[str], None]
 Layout = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Note], Iterator[list[str]]]
-"""A function that lays out columns and rows as lines of text, in the batches in which rows arrive.
+"""A function that formats columns and rows as lines of text, in the batches in which the rows arrive.
 
-Its last argument is a function that is called with notes, for example on cells that were cut.
+The last argument of a layout is a function that is called with notes, for example on cells that were cut.
 """
 Packing = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Losses, ByteSink], None]
 """A function that writes columns and rows as binary data, and counts the values that it cannot write."""
 
 
 class OutputFormat(NamedTuple):
-    """An output format: the mode.type to request from the service, and the layout or packing that writes rows.
+    """An output format: the `mode.type` to request from the service, and the layout or packing that writes rows.
 
-    A format without a layout and without a packing is written only by the service. So only unchanged answers of queries
-    can be printed in such a format.
+    If a format has no layout and no packing, only the service can write it. So only unchanged answers of queries can be
+    printed in such a format.
     """
 
     name: str
@@ -71,17 +72,17 @@ class OutputFormat(NamedTuple):
     lines: bool = False
     """Whether each row can be printed on its own, so that a query without an end can be printed."""
     by_row: bool = False
-    """Whether each line depends on only one row, with nothing before the lines except a heading."""
+    """Whether each line depends on a single row, and only a heading may come before the lines."""
     keyed: bool = False
     """Whether the names of columns are keys of objects, so that they must be unique."""
     widest: int | None = None
     """The maximum number of columns that the format can write; None for no limit."""
     keeps_bytes: bool = False
-    """Whether bytes that are not UTF-8 are written unchanged. If they are not, each such byte becomes U+FFFD."""
+    """Whether bytes that are not UTF-8 are written unchanged. In other formats, each such byte becomes U+FFFD."""
     finite: bool = False
-    """Whether numbers must be finite. If they must, infinite numbers and NaN become null."""
+    """Whether numbers must be finite. In such a format, infinite numbers and NaN become null."""
     extra: str | None = None
-    """The extra that has the packages for the packing."""
+    """The extra of svcctl that installs the packages for the packing; None if no extra is needed."""
 
     @property
     def arranges(self) -> bool:
@@ -91,7 +92,7 @@ class OutputFormat(NamedTuple):
     def writes(self, selection: Selection) -> bool:
         """Return whether svcctl decodes the rows and writes them itself.
 
-        Otherwise it passes on the bytes of the service.
+        Otherwise the bytes of the service are passed on.
         """
         return not self.raw or selection.of_rows or (self.packing is not None and not selection.header)
 
@@ -100,13 +101,17 @@ class OutputFormat(NamedTuple):
         return self.counted or self.writes(selection)
 
     def mode_of(self, selection: Selection) -> str:
-        """Return the mode.type to request: that of the format, or ROWS if svcctl writes the rows itself."""
+        """Return the `mode.type` to request.
+
+        The type is ROWS if svcctl writes the rows itself, and otherwise the type of the format.
+        """
         return ROWS if self.writes(selection) else self.mode
 
     def check(self, selection: Selection, *, follow: bool = False) -> None:
         """Check that a selection can be used with the format.
 
-        Raises UsageError if it cannot be used, and MissingExtra if the packages of the format are not installed.
+        Raises UsageError if the selection cannot be used, and MissingExtra if the packages of the format are not
+        installed.
         """
         if selection.option_names and not self.arranges:
             can = ", ".join(row.name for row in FORMATS.values() if row.arranges)
@@ -201,7 +206,7 @@ def sorted_blocks(
     style: Style,
     note: Note,
 ) -> Iterator[list[str]]:
-    """Yield the lines of rows in the order of a selection. In this format, each line must depend on only one row.
+    """Yield the lines of rows in the order of a selection. The format must be `by_row`.
 
     The lines are sorted instead of the rows, because lines take less memory.
     """
@@ -271,10 +276,7 @@ def _separated(delimiter: str) -> Layout:
             return '"' + text.replace('"', '""') + '"' if not text or any(map(text.__contains__, marks)) else text
 
         def cells(values: Sequence[Any], kind: str | None) -> Sequence[str]:
-            """Return the cells of a column as csv has them.
-
-            Nearly always, all values of a column have the same type.
-            """
+            """Return the cells of a column of csv."""
             types = set(map(type, values))
             if types == {int}:
                 return layout.format_cells(values, kind, style)
@@ -289,7 +291,10 @@ def _separated(delimiter: str) -> Layout:
             return [texts[value] for value in values]
 
         padding = delimiter * (len(columns) - 1)
-        """The line that services send to keep a connection alive. A row of nulls must not be the same line."""
+        """The line that services send as padding, to keep a connection alive.
+
+        A row of nulls must not look like this line.
+        """
         if style.header:
             yield [delimiter.join(cell(column.name, None) for column in columns)]
         for batch in batches_of(rows):
@@ -303,7 +308,7 @@ def _separated(delimiter: str) -> Layout:
 
 
 def _plain(value: Any, kind: str | None, style: Style) -> str:
-    """Return a value as text for programs, without rounding. (In a table, numbers are rounded.)"""
+    """Return a value as text for programs. Numbers are not rounded, unlike numbers in a table."""
     if isinstance(value, Mapping | list | tuple):
         return _json(value)
     if isinstance(value, float):
@@ -380,7 +385,10 @@ _json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", "
 
 
 ROWS = "json/simple/compact"
-"""The mode.type that is requested for layouts. It contains the types of the columns, and each row is one line."""
+"""The `mode.type` of a request if svcctl writes the rows itself.
+
+An answer of this type contains the types of the columns, and has one line for each row.
+"""
 
 FORMATS = {
     row.name: row
@@ -497,13 +505,14 @@ PACKED = frozenset(("7z", "bz2", "gzip", "lz4", "rar", "xz", "zip", "zstd"))
 UNWRITTEN = frozenset(
     ("arrow", "avro", "db", "feather", "html", "md", "ods", "orc", "parq", "pdf", "pq", "sqlite", "xls", "yaml", "yml")
 ) | {"gif", "jpeg", "jpg", "png", "svg", "webp"}
-"""Endings of file types that svcctl does not write. Nobody would expect csv in such a file."""
+"""Endings of file types that svcctl does not write. Such a file name is refused, because nobody would expect csv in it.
+"""
 
 
 def alone(format: OutputFormat, *, keyed: bool = False) -> OutputFormat:
-    """Return the format for a single object. In json, this is an object instead of a list.
+    """Return the format in which a single object is written. In json, the output is an object instead of a list.
 
-    With `keyed`, each row is a member of the JSON object.
+    With `keyed`, each row becomes a member of the JSON object.
     """
     return format._replace(layout=_members if keyed else _objects) if format is FORMATS["json"] else format
 
@@ -558,7 +567,7 @@ def of_file(path: Path) -> OutputFormat | None:
 
 
 def refuse_packed(path: Path) -> None:
-    """Raise UsageError for a file whose ending names a compression that svcctl does not write.
+    """Raise UsageError if the ending of a file names a compression that svcctl does not write.
 
     Without this check, the file would not be compressed although its name says so.
     """
@@ -569,8 +578,9 @@ def refuse_packed(path: Path) -> None:
 def check_file(name: Path | str, chosen: OutputFormat, note: Note, *, by_user: bool) -> None:
     """Call `note` with a note if the ending of a file names a format other than `chosen`.
 
-    There is also a note if the ending names no format, unless the user has chosen the format (`by_user`). Raises
-    UsageError if the file would be compressed twice, or if its ending names a compression that svcctl does not write.
+    Without `by_user`, `note` is also called if the ending names no format. `by_user` says that the user has chosen the
+    format. Raises UsageError if the file would be compressed twice, or if its ending names a compression that svcctl
+    does not write.
     """
     path = Path(name)
     refuse_packed(path)

@@ -1,8 +1,8 @@
-"""The keyboard while a command repeats its output.
+"""Keys that a person types while a command repeats its output.
 
 The key `q` ends the output, Ctrl-Z suspends the command, and keys are not echoed. A thread reads the keys, so that `q`
-works even if the service is slow. The thread uses the terminal only while this process is in the foreground, because
-the system stops a background process that reads from the terminal or changes it.
+works even if the service is slow. The thread uses the terminal only while this process is in the foreground. The system
+would stop a background process that reads from the terminal or changes its modes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SUSPENDING = (signal.SIGTSTP, signal.SIGQUIT)
 
 
 class _Left(BaseException):
-    """An exception that is raised after the key q. No `except Exception` catches a BaseException."""
+    """An exception that is raised after the key q. It is a BaseException, so `except Exception` does not catch it."""
 
 
 class Keyboard:
@@ -63,7 +63,7 @@ class Keyboard:
             aside()
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-            # Here the process stops. It goes on when somebody continues it.
+            # Here the process stops until somebody continues it.
             signal.signal(number, suspend)
             self._aside = False
             back()
@@ -116,7 +116,8 @@ class Keyboard:
         At the end of the block, the other side of the pipe `end` is closed.
         """
         assert self._terminal is not None
-        # The main thread handles these signals. Without the terminal, reading must fail, and not stop the process.
+        # The main thread handles these signals. If another process has the terminal, reading must fail, and must not
+        # stop this process.
         others = {signal.SIGINT, signal.SIGTERM, *_SUSPENDING, _WAKES, signal.SIGTTIN, signal.SIGTTOU}
         signal.pthread_sigmask(signal.SIG_BLOCK, others)
         taken = True
@@ -140,7 +141,7 @@ class Keyboard:
                 signal.pthread_kill(main, _WAKES)
 
     def _key(self) -> bytes | None:
-        """Return the next key. It is empty if the terminal is gone, and None if the process is in the background."""
+        """Return the next key; empty if the terminal is gone, and None if the process is in the background."""
         assert self._terminal is not None
         try:
             return os.read(self._terminal, 1) if is_in_foreground(self._terminal) else None
@@ -148,10 +149,10 @@ class Keyboard:
             return b"" if is_in_foreground(self._terminal) else None
 
     def _take(self) -> bool:
-        """Switch off the echo and the line buffering of the terminal.
+        """Switch off the echo and the line buffering of the terminal. Returns False for a process in the background.
 
-        Returns True unless the process is in the background. In the background, nothing is changed. Each call checks
-        the modes of the terminal, because a shell may have changed them.
+        In the background, nothing is changed. Each call checks the modes of the terminal, because a shell may have
+        changed the modes since the last call.
         """
         assert self._terminal is not None
         with self._lock:

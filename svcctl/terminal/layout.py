@@ -1,7 +1,7 @@
 """Layouts of rows for people: a table that fits the terminal, or a block of lines for each row.
 
-This module does not know streams or output formats. Events contain text from strangers, so `visible` escapes the
-control characters in every cell.
+This module does not write to streams, and does not know output formats. Events contain text from strangers, so the
+function `visible` escapes the control characters in every cell.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ NUMERIC = frozenset({"int4", "int8", "float8"})
 COLUMN_GAP = "  "
 TEXT = frozenset({"str", None})
 MIN_TEXT_CELLS = 12
-"""The width in cells below which texts are not cut. Other values are never cut, because half a date is useless.
+"""The smallest width, in cells, to which a text is cut. If the columns still do not fit, the last columns are omitted.
 
-If the columns still do not fit, the last columns are omitted.
+Values that are not texts are never cut, because half a date is useless.
 """
 SAMPLE_ROWS = 500
 """The number of rows that are read before the first row is printed. These rows decide the widths of the columns."""
 SAMPLE_BYTES = 1 << 24
-"""The size of rows, in bytes, after which no more rows are read for the sample."""
+"""The maximum size, in bytes, of the rows that are read before the first row is printed."""
 GROWTH_CELLS = 6
-"""The cells that are added to a column of numbers if the line has room, because later numbers may be larger."""
+"""The number of cells by which a column of numbers is widened if the line has room. Later numbers may be larger."""
 
 _USUAL = {"ip4": 15, "int4": 10, "int8": 12, "float8": 12, "bool": 5}
-"""The usual widths of values in cells, by type. (The width of dates depends on the style.)"""
+"""The usual widths of values in cells, by type. Dates are missing here, because their width depends on the style."""
 
 
 _NO_MARKS: Mapping[str, int] = {}
@@ -56,7 +56,7 @@ class TableColumn(NamedTuple):
     name: str
     type: str | None = None
     least: int = MIN_TEXT_CELLS
-    """The width in cells below which a text is not cut. If there is no room, later columns are omitted instead."""
+    """The smallest width, in cells, to which a text is cut. If this is still too wide, later columns are omitted."""
     marks: Mapping[str, int] = _NO_MARKS
     """The values that are shown in colour, with the code of the colour."""
     below: bool = False
@@ -69,8 +69,8 @@ class TableColumn(NamedTuple):
 class Span(NamedTuple):
     """The range of a query, for a chart.
 
-    `every` is the length of the periods by which rows are grouped, if it is known. `start`, `end` and `now` are epoch
-    milliseconds. `every` is in milliseconds, too.
+    `start`, `end` and `now` are epoch milliseconds. `every` is the length, in milliseconds, of the periods by which
+    rows are grouped. It is None if the length is not known.
     """
 
     start: int
@@ -89,15 +89,15 @@ class Style(NamedTuple):
     span: Span | None = None
     """The range that a chart over time covers."""
     keys: tuple[str, ...] = ()
-    """The names of the columns by which rows are grouped, as far as they are known.
+    """The names of the columns by which rows are grouped, if these names are known.
 
-    If possible, a chart draws another column.
+        If possible, a chart draws another column.
     """
     zone: tzinfo | None = UTC
     """The zone of dates; None for the local time of this machine."""
     zone_label: str = ""
     offsets: bool = False
-    """Whether tables show the offset of each date. They do if the offset changes within the range."""
+    """Whether tables show the offset of each date. Offsets are shown if the offset changes within the range."""
     date_format: str = "default"
     null: str = "null"
     header: bool = True
@@ -110,9 +110,9 @@ class Style(NamedTuple):
 
 @dataclass
 class Cuts:
-    """The number of cells that a table has cut, and the names of columns that it omits.
+    """The number of cells that a table has cut, and the names of the columns that it omits.
 
-    Both change while it is written.
+    Both values change while the table is written.
     """
 
     cells: int = 0
@@ -181,9 +181,10 @@ def format_cells(values: Sequence[Any], kind: str | None, style: Style, *, fract
 
 
 def format_moments(values: Sequence[int], style: Style, *, fraction: bool = True) -> list[str]:
-    """Return moments as texts, as `format_moment` does, but faster.
+    """Return the texts of many moments. The result is the same as that of `format_moment`, but faster.
 
-    The text of each quarter of an hour is kept, so that only minutes, seconds and fractions are computed for a moment.
+    The text for each quarter of an hour is kept in memory, so only the minutes, seconds and fraction of a moment are
+    computed.
     """
     quarters, seconds, fractions = _quarters(style.zone, style.date_format, style.offsets, fraction)
     parted = list(map(divmod, values, repeat(_QUARTER)))
@@ -202,9 +203,9 @@ def format_moments(values: Sequence[int], style: Style, *, fraction: bool = True
 
 
 _QUARTER = 900_000
-"""The milliseconds of a quarter of an hour.
+"""The number of milliseconds of a quarter of an hour.
 
-All offsets of zones, except some historical offsets, are multiples of this.
+All offsets of zones, except some historical offsets, are multiples of a quarter of an hour.
 """
 MOST_QUARTERS = 1 << 16
 """The maximum number of quarters of an hour whose texts are kept."""
@@ -220,13 +221,13 @@ fraction.
 def _quarters(
     zone: tzinfo | None, date_format: str, offsets: bool, fraction: bool
 ) -> tuple[dict[int, Quarter | None], list[str], list[str]]:
-    """Return a new cache of quarters of an hour, the texts of all seconds of an hour, and those of all fractions."""
+    """Return an empty cache of quarters of an hour, and the texts of all seconds of an hour and of all fractions."""
     seconds = [f"{minute:02}:{second:02}" for minute in range(60) for second in range(60)]
     return {}, seconds, [f".{at:03}" if fraction else "" for at in range(1000)]
 
 
 def _around_minutes(start: int, style: Style, fraction: bool) -> Quarter | None:
-    """Return the texts of the quarter of an hour that begins at `start`; None if they change during the quarter."""
+    """Return the texts for the quarter of an hour that begins at `start`; None if they change during the quarter."""
     point = ".000" if fraction else ""
     first, last = (format_moment(start + more, style, fraction=fraction) for more in (0, _QUARTER - 1000))
     begin, zeros, end = first.rpartition(f":00{point}")
@@ -254,9 +255,9 @@ def table(
 ) -> Iterator[list[str]]:
     """Yield the lines of a table as the rows arrive: a heading, a rule, and the lines of each row.
 
-    The lines of rows that arrive together are yielded together. The lines below a row have the values of the `below`
-    columns. Such a line may be longer than the terminal is wide. It is not broken, so that people can copy it as one
-    line. Without a width, or if all columns are `below`, all values are in the line of the row.
+    The lines of rows that arrive together are yielded together. The values of columns with `below` are on lines below
+    their row. Such a line may be longer than the terminal is wide. The line is not broken, so that people can copy it
+    as one line. Without a width, or if all columns have `below`, all values are in the line of the row.
     """
     beside = [at for at, column in enumerate(columns) if style.width is None or not column.below]
     if not beside:
@@ -314,9 +315,9 @@ def _sampled(batches: Iterator[Sequence[Row]], count: int) -> tuple[list[Row], l
 class _Layout:
     """The layout of a table. It measures the widths of columns on a sample of rows, and makes the lines of the rows.
 
-    If the style has no sample, the types of the columns decide the widths; if the width is limited, the first row
-    counts, too. Only texts are cut. With `grows`, columns use the rest of the line, because rows after the sample may
-    be wider.
+    If the style has no sample, the types of the columns decide the widths. If the width is also limited, the first row
+    helps to decide. Only texts are cut. With `grows`, columns use the rest of the line, because rows after the sample
+    may be wider.
     """
 
     def __init__(
@@ -324,7 +325,7 @@ class _Layout:
     ) -> None:
         self._columns, self._style, self._cuts = columns, style, cuts
         measured = bool(sample and style.sample)
-        # If no date in the sample has milliseconds, milliseconds are omitted: zeros in every row would be noise.
+        # Milliseconds are omitted if no date in the sample has any, because zeros in every row would be noise.
         self._fractions = [
             not measured or any(isinstance(row[at], int) and row[at] % 1000 for row in sample)
             for at in range(len(columns))
@@ -354,7 +355,7 @@ class _Layout:
         self._marked = style.color and any(column.marks for column in self._columns)
 
     def heading(self) -> list[str]:
-        """Return the line with the names of the columns, and the rule.
+        """Return the line with the names of the columns, and the rule below this line.
 
         A name that is cut does not count as a cut cell.
         """
@@ -395,7 +396,7 @@ class _Layout:
         return by_column
 
     def _laid(self, at: int, cells: Sequence[str]) -> tuple[str, Sequence[str]]:
-        """Return the format that pads the cells of a column, and the cells. Cells that are too wide are cut."""
+        """Return the cells of a column, and the format that pads them. Cells that are too wide are cut."""
         width, last, numeric = self._widths[at], at == len(self._widths) - 1, self._numeric[at]
         plain = "".join(cells).isascii()
         if self._style.width is not None and self._columns[at].type in TEXT:
@@ -423,8 +424,8 @@ def _fraction(cell: str) -> str:
 def _usual(columns: Sequence[TableColumn], style: Style, first: list[str] | None) -> list[str]:
     """Return a placeholder cell for each column, as wide as usual values. Text columns share the rest of the line.
 
-    A text column is wider than its cell in the first row, so that longer texts have some room. If that cell is a short
-    word such as GET, the column is narrower, which leaves room for long texts in other columns.
+    A text column gets more width than its cell in the first row needs, so that longer texts have some room. If this
+    cell is a short word such as GET, the column is narrower, which leaves room for long texts in other columns.
     """
     kinds = _USUAL | {"timestamp": len(format_moment(0, style))}
     widths = [kinds.get(column.type or "") for column in columns]
@@ -449,8 +450,8 @@ def heading(column: TableColumn, style: Style) -> str:
 def _fit(full_widths: list[int], least: list[int], width: int | None) -> list[int]:
     """Return widths of columns that fit in a line.
 
-    Texts that are wider than a cap, which is the same for all columns, are cut to the cap. If that is not enough, the
-    last columns are omitted. `least` is the smallest useful width of each column.
+    All columns of texts have the same maximum width, and longer texts are cut to this width. If the line is still too
+    long, the last columns are omitted. `least` is the smallest useful width of each column.
     """
     if width is None:
         return full_widths
@@ -510,7 +511,7 @@ def cut(text: str, width: int, ellipsis: str) -> str:
 
 
 def folded_lines(text: str, width: int) -> list[str]:
-    """Break a text into lines of a width in cells. Lines are broken at any character, as a terminal does."""
+    """Break a text into lines of a width in cells. As on a terminal, a line may be broken at any character."""
     if cell_width(text) <= width:
         return [text]
     if text.isascii():

@@ -1,4 +1,4 @@
-"""The owner of stdout, and of the files to which results are written in place of stdout."""
+"""The output of data, to stdout or to a file. Only this module writes results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PrintedRows(Protocol):
 
 
 class Answer(PrintedRows, Protocol):
-    """An answer to a query: its rows, and the bytes in which the rows arrived."""
+    """The answer to a query: the rows, and the bytes in which the rows arrived."""
 
     def raw(self) -> Iterator[bytes]: ...
     @property
@@ -55,9 +55,9 @@ class OutputSink:
     """A destination for data: stdout or a file.
 
     Raises ReaderClosed if the pipe is closed, and IncompleteResult if a write fails. The stream is unbuffered. So
-    written data can be read at once, and a failure is raised by the write that failed. `before` is called before each
-    write. If stdout is a pipe, `reader` is its file descriptor, by which a caller can check whether the pipe still has
-    a reader.
+    written data can be read at once, and the write that fails raises the error. `before` is called before each write.
+    If stdout is a pipe, `reader` is the file descriptor of the pipe. With this descriptor, a caller can check whether
+    the pipe still has a reader.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ def _failing(name: str) -> Iterator[None]:
 def _available(models: Iterable[T]) -> Iterator[Iterable[T]]:
     """Give an iterator over the objects that can be read.
 
-    If reading some objects failed, raises Reported after the block.
+    If some objects could not be read, raises Reported after the block.
     """
     raised: list[Reported] = []
 
@@ -136,7 +136,7 @@ def _refuse_what_is_no_file(path: Path) -> None:
 
 @contextmanager
 def open_file(path: Path, *, force: bool) -> Iterator[OutputSink]:
-    """Open a sink for a file. The file gets its name only when all data is written and synced to the disk.
+    """Open a file for data. The file gets its name only when all data is written and synced to the disk.
 
     If the name ends in `.gz` or `.zst`, the data is compressed. Devices, pipes and streams of this process, such as
     /dev/stdout, are written directly. Without `force`, raises UsageError if the file exists. Raises Locked if another
@@ -189,7 +189,7 @@ _SORTED_SAMPLE = 10_000
 
 
 class Output:
-    """The owner of stdout. Data is written to `sink`, and lines for people are printed by `text`."""
+    """The output of a command to stdout. Data is written to `sink`, and lines for people are printed by `text`."""
 
     def __init__(
         self,
@@ -224,7 +224,7 @@ class Output:
     def paged(self) -> Iterator[None]:
         """Show the output of the block in a pager, if the output is longer than the screen.
 
-        Notes are printed afterwards.
+        Notes are printed after the end of the pager.
         """
         if self._pager is None or not isinstance(self._stdout, Terminal):
             yield
@@ -236,13 +236,16 @@ class Output:
                 notes.append(f"the pager '{self._pager}' failed (exit code {paged.failed}); this is printed without it")
 
     def _above(self, notes: list[str]) -> Iterator[str]:
-        """Yield the notes that exist when the pager starts, as lines to show above its text. Each note is removed."""
+        """Yield the notes that exist when the pager starts, as lines to show above the text.
+
+        Each note is removed from `notes`.
+        """
         while notes:
             yield f"svcctl: {self._diagnostics.laid_out(notes.pop(0), 8)}\n"
 
     @contextmanager
     def target(self, path: Path | None, format: OutputFormat, *, force: bool) -> Iterator[OutputSink]:
-        """Open the sink for a result, which is a file or stdout.
+        """Open the file for a result, or stdout if there is no file.
 
         Raises UsageError for a binary format on a terminal.
         """
@@ -268,9 +271,9 @@ class Output:
     ) -> None:
         """Print the answer to a query as it arrives.
 
-        Its bytes are unchanged unless the format or the selection needs changes. `style` has the format of dates. Its
-        width and its colours are set by this object. If the range ends in the future, each row is printed to stdout at
-        once, and no sample is read to measure widths.
+        The bytes are unchanged unless the format or the selection needs changes. `style` has the format of dates. The
+        width and the colours of the style are set here. If the range ends in the future, each row is printed to stdout
+        at once, and the widths of columns are not measured on a sample of rows.
         """
         waits = style.span is not None and style.span.end > style.span.now
         if waits and sink is self.sink and not selection.sort:
@@ -315,8 +318,8 @@ class Output:
     ) -> None:
         """Print objects in a format for lists. In a table, a missing value is a dash.
 
-        Objects are sorted by their values, and not by the texts that people see. `single` says that the user asked for
-        one object by name. In json, this is an object instead of a list.
+        Objects are sorted by their values, and not by the texts that people see. With `single`, the user asked for one
+        object by name. In json, the output is then an object instead of a list.
         """
         with _available(models) as there:
             self._records(listing, there, alone(format, keyed=listing.keyed) if single else format, selection)
@@ -337,7 +340,7 @@ class Output:
             self._write(columns, rows, format, self.sink, LIST._replace(header=selection.header))
 
     def watch(self, listing: Listing[Watched], looks: Iterable[Look], format: OutputFormat) -> None:
-        """Print the jobs each time they are read.
+        """Print a list of jobs again each time the jobs are read.
 
         On a terminal, a table is updated in place, and a failure of the service is shown in its footer. Elsewhere, each
         reading prints rows with the time, and a failure is printed as a note.
@@ -358,7 +361,7 @@ class Output:
         self._write([TableColumn("time", "int8"), *columns], rows, format, self.sink, _LIVE)
 
     def _noting_failures(self, looks: Iterable[Look]) -> Iterator[Look]:
-        """Yield the looks, and print a note whenever the service fails for a new reason."""
+        """Yield the readings of the jobs, and print a note whenever the service fails for a new reason."""
         failure = None
         for look in looks:
             if look.failure is not None and look.failure != failure:
@@ -369,7 +372,7 @@ class Output:
     def first_rows(
         self, answer: Answer, format: OutputFormat, selection: Selection
     ) -> tuple[Sequence[TableColumn], Sequence[Sequence[Any]]]:
-        """Return the first rows of an answer, as many as a screen can show. For a chart, returns all rows."""
+        """Return as many rows of an answer as a screen can show. For a chart, returns all rows."""
         values = answer.rows()
         all_columns = _table_columns(answer.columns)
         columns, rows = selection.pick(all_columns, selection.order(all_columns, values))
@@ -395,7 +398,10 @@ class Output:
         return frame_text(format.write(columns, rows, style, lambda note: None), footer)
 
     def in_place(self, frames: Iterable[str]) -> None:
-        """Show frames in one place on the terminal. If the cursor cannot move, they are printed one after the other."""
+        """Show frames in one place on the terminal.
+
+        If the cursor cannot move, the frames are printed one after the other.
+        """
         from svcctl.terminal.screen import show
 
         if self._moving:
@@ -405,7 +411,7 @@ class Output:
             self.text(frame)
 
     def until_left(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield the items. If stdout and stdin are terminals, this ends when somebody types q."""
+        """Yield the items. If stdout and stdin are terminals, the iteration ends when somebody types q."""
         if not self.is_terminal:
             yield from items
             return
@@ -421,7 +427,7 @@ class Output:
     def change(self, sign: str, text: str) -> None:
         """Print a line of a difference.
 
-        The old value has the sign `-` and is red, the new value has `+` and is green.
+        An old value has the sign `-` and is red, and a new value has `+` and is green.
         """
         line = f"{sign} {visible(text)}"
         self.text(styled(31 if sign == "-" else 32, line) if self._color else line)
@@ -446,7 +452,7 @@ class Output:
         sink: OutputSink,
         style: Style,
     ) -> None:
-        """Write rows. On stdout, lines have a limited width and colours; elsewhere, they have neither."""
+        """Write rows. Only on stdout, the width of lines is limited, and lines can have colours."""
         if format.packing is not None:
             format.pack(columns, rows, style, sink, self._diagnostics.note)
             return
@@ -457,7 +463,10 @@ class Output:
 
     @staticmethod
     def _put_blocks(blocks: Iterable[Sequence[str]], put: Callable[[str], None]) -> None:
-        """Write all lines of a block by one write, because a write for each line would take most of the time."""
+        """Write the lines of blocks with one write for each block.
+
+        A write for each line would take most of the time.
+        """
         for lines in filter(None, blocks):
             drawn = any(isinstance(line, Styled) for line in lines)
             put(joined(*lines, between="\n") if drawn else "\n".join(lines))
@@ -474,7 +483,7 @@ class Output:
             self._stdout.flush()
 
     def stream(self, chunks: Iterable[bytes], sink: OutputSink) -> None:
-        """Pass on bytes as they arrive. On a terminal, a newline is added if the last line has none."""
+        """Pass on bytes as they arrive. On a terminal, a newline is added if the last line does not end in one."""
         chunk = b"\n"
         for chunk in filter(None, chunks):
             sink.write(chunk)

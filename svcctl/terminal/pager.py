@@ -1,8 +1,8 @@
 """A pager for output that is longer than the screen, as in git. It is $SVCCTL_PAGER, or else $PAGER, or else less.
 
 The first screen of a result is held back for a moment. A result that is short, or that arrives slowly, is printed
-without a pager. If a pager cannot be started, or fails early, this is not an error: the text is printed without a
-pager.
+without a pager. If a pager cannot be started or fails early, the text is also printed without a pager, and no error is
+reported.
 """
 
 from __future__ import annotations
@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 VARIABLE = "SVCCTL_PAGER"
 _NO_PAGER = ("", "cat")
 _OPTIONS = {"LESS": "FRX", "LV": "-c"}
-"""Default options for pagers, in the pagers' own variables: quit if the text fits, keep colours, keep the screen."""
+"""Default options for pagers, by environment variable: quit if the text fits, show colours, do not clear the screen."""
 _MOST_REPEATED = 1 << 17
-"""The number of bytes that are kept, to print them again if the pager fails. A pager that has read more is working."""
+"""The number of bytes that are kept in memory, to print them again if the pager fails.
+
+A pager that has read more bytes counts as working.
+"""
 _SIGNALLED = 128
 _COLORS = r"\x1b\[\d*m"
 FIRST_SCREEN_SECONDS = 1.0
@@ -54,11 +57,11 @@ class Paged(io.RawIOBase):
     def __init__(self, terminal: io.RawIOBase, pager: str, above: Iterable[bytes] = ()) -> None:
         self.terminal = terminal
         self._above = above
-        """Lines that the pager shows before the text. They are taken when the pager starts."""
+        """Lines that the pager shows above the text. These lines are read when the pager starts."""
         self._pager = pager
         self._size = terminal_size()
         self._first_bytes = bytearray()
-        """The bytes that are held back. After the pager has started, the first bytes that were sent to the pager."""
+        """Before the pager has started, the bytes that are held back. After its start, the first bytes that it got."""
         self._process: subprocess.Popen[bytes] | None = None
         self._direct = False
         self._lock = threading.Lock()
@@ -160,7 +163,7 @@ class Paged(io.RawIOBase):
         self._process.wait()
 
     def _broken(self) -> bool:
-        """Return whether the pager failed. If the person left the pager, it has not failed."""
+        """Return whether the pager failed. A pager that the person left has not failed."""
         assert self._process is not None
         return 0 < self._process.returncode < _SIGNALLED and len(self._first_bytes) <= _MOST_REPEATED
 

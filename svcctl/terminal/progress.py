@@ -22,14 +22,14 @@ from svcctl.terminal.escapes import Styled, visible
 from svcctl.terminal.screen import Write, console_on
 
 SPEED_SECONDS = 300.0
-"""The last number of seconds in which the speed is measured, to estimate the remaining time."""
+"""The number of most recent seconds from which the speed is computed. The speed gives the remaining time."""
 
 
 class Display(Progress):
-    """A line that shows the progress of some work until `stop` is called.
+    """A line that shows the progress of a task until `stop` is called.
 
-    It has a bar, or a spinner if no total is known. `tell` returns a text, the amount that is done, and the total.
-    `write` writes to `stream`, which is a terminal.
+    The line has a bar, or a spinner if the total is not known. `tell` returns a text, the amount that is done, and the
+    total. `write` writes to `stream`, which is a terminal.
     """
 
     def __init__(

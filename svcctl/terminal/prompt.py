@@ -1,6 +1,6 @@
 """Questions to the person at the terminal.
 
-They are printed to stderr, and the answer is read from the terminal even if stdin is a pipe.
+A question is printed to stderr. The answer is read from the terminal, even if stdin is a pipe.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Prompt(Protocol):
 
 
 def terminal() -> TextIO | None:
-    """Open the terminal of this process for reading.
+    """Open the terminal of this process for reading. Returns None if there is no terminal.
 
-    Returns None without a terminal, and for a process in the background. The shell would suspend a background process
-    that reads from the terminal.
+    Also returns None if the process is in the background, because the shell would suspend a background process that
+    reads from the terminal.
     """
     try:
         stream = Path("/dev/tty").open(encoding=encoding.of_locale(), errors="surrogateescape")  # noqa: SIM115

@@ -1,7 +1,8 @@
-"""Listings. A listing has the columns of one kind of object, such as jobs, for programs and for people.
+"""Listings, which define the columns of lists. A listing has the columns for one kind of object, such as jobs.
 
-In formats for programs (csv, JSON), fields of the interface are unchanged, and all other dates are in ISO 8601. In
-formats for people (table, vertical), dates are readable, and codes are replaced by words and short texts.
+Formats for programs are csv and JSON. In these formats, fields of the interface are unchanged, and all other dates are
+in ISO 8601. Formats for people are table and vertical. In these formats, dates are readable, and codes are replaced by
+words and short texts.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ LIST = Style(null="-")
 class ListField(Generic[T]):
     """A column of a listing: its name, the function that reads a value from an object, and the type of the values.
 
-    For types, see TableColumn. `shown` reads the value for people, which has the type `shown_type`. Without `shown`,
-    the value for people is the same as for programs.
+    The class TableColumn describes the types. `shown` reads the value for people, which has the type `shown_type`.
+    Without `shown`, people and programs get the same value.
     """
 
     name: str
@@ -70,18 +71,18 @@ class Listing(Generic[T]):
     moments: frozenset[str] = frozenset()
     """The names of the extra members that are dates in epoch milliseconds."""
     whole: bool = False
-    """Whether values must not be cut. If so, the format `vertical` is used in place of `table`."""
+    """Whether values must not be cut. Then the format `vertical` is used instead of `table`."""
     keyed: bool = False
     """Whether the objects are written as members of one JSON object. The first column has the names of the members."""
     paragraph: Callable[[T, int], str] | None = None
-    """A function that formats an object as a text of a width in cells.
+    """A function that formats an object as a text of a given width in cells.
 
-    The format `table` prints this text in place of a row.
+        The format `table` prints this text instead of a row.
     """
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all columns. The columns for people come first."""
+        """The names of all columns, for people and for programs. The columns for people come first."""
         return tuple(dict.fromkeys(column.name for column in (*self.people, *self.fields)))
 
     def laid_out(
@@ -89,7 +90,7 @@ class Listing(Generic[T]):
     ) -> tuple[list[TableColumn], Iterable[list[Any]]]:
         """Return the columns and rows of objects, for people (`shown`) or for programs.
 
-        With `every`, all other columns of the listing are appended.
+        With `every`, the columns for the other purpose are appended.
         """
         fields = self.people if shown and self.people else self.fields
         if every:

@@ -24,7 +24,7 @@ from svcctl.terminal.size import terminal_size
 Write = Callable[[str], object]
 
 _LEAVES = "Ctrl-C leaves this screen"
-"""The line below each frame. If keys are read, the line also names the key q."""
+"""The line below each frame. If keys can be typed, the key q is added to this line."""
 
 
 class _Drawn(io.TextIOBase):
@@ -72,8 +72,8 @@ def show(
     """Show each frame on the alternate screen of the terminal.
 
     At the end, the last frame is printed on the main screen. If `stdin` is a terminal, the key q ends the frames. After
-    Ctrl-Z and `bg`, nothing is drawn until `fg`, because the terminal belongs to another program. Only the main thread
-    may call this function.
+    Ctrl-Z and the shell command `bg`, nothing is drawn until the command `fg`, because the terminal belongs to another
+    program. Only the main thread may call this function.
     """
     frame, console, keyboard = "", console_on(write, stream, color=color), Keyboard(stdin)
     live = Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)

@@ -1,7 +1,7 @@
-"""The selection of a result, by --columns, --sort, --top and --no-header: columns, and order and number of rows.
+"""The options --columns, --sort, --top and --no-header, which select the columns and rows of a result.
 
-The query language of the service does not sort, so rows are sorted here: numbers by value, dates by time, texts by
-their characters. A service may give a column of addresses the type of texts, so texts that are IPv4 addresses are
+The query language of the service cannot sort, so rows are sorted here. Numbers are sorted by value, dates by time, and
+texts by their characters. A service may say that a column of addresses has texts. So texts that are IPv4 addresses are
 sorted by number, and come before other texts. Nulls come last, even in descending order.
 """
 
@@ -53,7 +53,10 @@ class Selection(NamedTuple):
 
     @property
     def of_rows(self) -> bool:
-        """Whether rows must be decoded for the selection. (To omit the heading, rows need not be decoded.)"""
+        """Whether rows must be decoded for the selection.
+
+        If only the heading is omitted, the rows need not be decoded.
+        """
         return bool(self.columns or self.sort)
 
     def order(self, columns: Sequence[TableColumn], rows: Iterable[Row]) -> Iterable[Row]:
@@ -91,9 +94,9 @@ NO_SELECTION = Selection()
 
 
 def selection_of(columns: str | None, sort: str | None, top: int | None, no_header: bool) -> Selection:
-    """Return the selection for the texts of the options.
+    """Return the selection for the values of the options --columns, --sort, --top and --no-header.
 
-    Names are separated by commas. A name that contains a comma is in quotes, as in csv.
+    Names of columns are separated by commas. A name that contains a comma is in quotes, as in csv.
     """
     keys = tuple(_sort_key(name) for name in _names("--sort", sort, "n:desc,user"))
     if top is not None and not keys:
@@ -132,7 +135,7 @@ def _place(columns: Sequence[TableColumn], name: str) -> int:
 _INVERSE = bytes(range(254, -1, -1)) + b"\0"
 """A translation of bytes that reverses the order of texts in UTF-8.
 
-No byte becomes 255, which marks the end of a text.
+No byte becomes 255, because 255 marks the end of a text.
 """
 
 

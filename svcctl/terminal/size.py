@@ -7,17 +7,17 @@ import sys
 from typing import TextIO
 
 MAX_CELLS = 10_000
-"""The maximum number of columns and of lines of a terminal.
+"""The maximum number of columns and of lines of a terminal. A larger number is reduced to this maximum.
 
-A larger size is a mistake, or means no limit, and each cell takes time.
+A larger number is a mistake or means no limit, and each cell takes time to draw.
 """
 
 
 def terminal_size(stream: TextIO | None = None, default: tuple[int, int] = (80, 24)) -> os.terminal_size:
-    """Return the number of columns and of lines of the terminal of a stream, by default stdout; both at most MAX_CELLS.
+    """Return the number of columns and of lines of the terminal of a stream, which is stdout by default.
 
-    The variables COLUMNS and LINES take precedence if they are whole numbers above 0. Without a terminal, returns
-    `default`.
+    Both numbers are at most MAX_CELLS. The variables COLUMNS and LINES take precedence if they are whole numbers above
+    0. Without a terminal, returns `default`.
     """
     try:
         measured = tuple(os.get_terminal_size((stream or sys.stdout).fileno()))

@@ -1,9 +1,9 @@
 """The standard streams of the process. Everything that svcctl reads and prints goes through these streams.
 
 When the process begins, `adopt` replaces the streams that Python has opened. So everything that is written to
-sys.stdout or sys.stderr goes through this module: output of commands, help pages, logs and tracebacks. Text for a
-terminal is made safe by `escapes.shown`, and is written in the encoding of the terminal. Bytes for a pipe or a file are
-unchanged.
+sys.stdout or sys.stderr goes through this module: output of commands, help pages, logs and tracebacks. The function
+`escapes.shown` makes text for a terminal safe. This text is written in the encoding of the terminal. Bytes for a pipe
+or a file are unchanged.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _writer(stream: Descriptor) -> Any:
 
 
 def has_glyphs(codec: str, environment: Mapping[str, str]) -> bool:
-    """Return whether a terminal can show lines, blocks and Braille. It needs a Unicode encoding, and must not be dumb.
+    """Return whether a terminal can show lines, blocks and Braille: it has a Unicode encoding, and TERM is not `dumb`.
 
     With the locale C or POSIX, the result is false, because the terminal may show only ASCII.
     """
@@ -50,10 +50,10 @@ def has_glyphs(codec: str, environment: Mapping[str, str]) -> bool:
 
 
 def wants_color(choice: str, stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Return whether to use colours. --color, NO_COLOR, CLICOLOR_FORCE and CLICOLOR decide, or else the kind of stream.
+    """Return whether to use colours. The option --color or an environment variable decides, or else the kind of stream.
 
-    An empty variable counts as unset. If none of them decides, a stream has colours if it is a terminal that has a
-    Unicode encoding and is not dumb.
+    The variables are NO_COLOR, CLICOLOR_FORCE and CLICOLOR. An empty variable counts as unset. If neither the option
+    nor a variable decides, a stream has colours if it is a terminal with a Unicode encoding and TERM is not `dumb`.
     """
     if choice != "auto":
         return choice == "always"
@@ -75,7 +75,7 @@ def moves(environment: Mapping[str, str]) -> bool:
 class Descriptor(io.RawIOBase):
     """An unbuffered stream on a file descriptor.
 
-    A write raises ReaderClosed if the pipe is closed, and IncompleteResult if it fails for another reason.
+    A write raises ReaderClosed if the pipe is closed, and IncompleteResult if the write fails for another reason.
     """
 
     def __init__(self, number: int) -> None:
@@ -154,9 +154,9 @@ class Text(io.TextIOBase):
 
 
 class Terminal(Text):
-    """A stream on a terminal. Text is made safe, unless it is Styled. `buffer` accepts bytes in UTF-8.
+    """A stream on a terminal. Text is made safe unless the text is Styled. `buffer` accepts bytes in UTF-8.
 
-    On a terminal without `glyphs`, three dots are written in place of `…`.
+    On a terminal without `glyphs`, three dots are written instead of `…`.
     """
 
     def __init__(self, stream: io.RawIOBase, codec: str, glyphs: bool = True) -> None:
@@ -182,7 +182,7 @@ class Terminal(Text):
     def paged(self, pager: str, above: Iterable[str]) -> Iterator[Paged]:
         """Show the output of the block in a pager, below the lines `above`, if the output is longer than the screen.
 
-        If a pager was started, this waits until the person has left the pager.
+        If a pager was started, the end of the block waits until the person has left the pager.
         """
         paged = Paged(self.stream, pager, (line.encode(self.codec, _LIKENESS) for line in above))
         self.stream = paged
@@ -208,7 +208,7 @@ class _Bytes(io.RawIOBase):
         return True
 
     def write(self, data: Any, /) -> int:
-        """Write bytes. They may end in the middle of a character."""
+        """Write bytes. The bytes may end in the middle of a character."""
         block = bytes(data)
         if not self._pending and not block.translate(None, _PLAIN):
             self._terminal.stream.write(block)

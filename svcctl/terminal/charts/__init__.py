@@ -5,9 +5,9 @@ not round. Like tables, charts do not know streams or output formats. The module
 `bars` and `series` draw the charts, and `axes` has the axes for `series`. In a pipe or a file, every chart has bars,
 which consist of `#` and are next to their numbers.
 
-A chart over time covers the whole range of the query. A period without rows is shown as a gap. A period that is only
-partly inside the range, such as the present hour, is marked. So a low value in such a period does not look like an
-outage, and an outage is visible as a gap.
+A chart over time covers the whole range of the query. A period without rows is shown as a gap, so an outage is visible.
+A period that is only partly inside the range, such as the present hour, is marked, so its low value does not look like
+an outage.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from svcctl.terminal.layout import NUMERIC, Style, TableColumn
 def draw(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style) -> Chart:
     """Draw a chart of rows.
 
-    If their first column is a date, the chart is over time; otherwise it has one bar for each row. The measure, which
-    is the column that is drawn, is the first numeric column with two properties: it is not a key by which the query
-    groups, and it is not needed to distinguish rows. For example, a status code names a row, and a count measures the
-    row. If only the date names the rows of a chart over time, all numeric columns of similar size are drawn as lines.
-    Raises UsageError if there is no measure, or if there are more than MAX_ROWS rows.
+    If the first column is a date, the chart is over time. Otherwise the chart has one bar for each row. The measure is
+    the column that is drawn. It is the first numeric column that is not a key of the groups, and that is not needed to
+    distinguish rows. For example, a status code names a row, and a count measures the row. If only the date names the
+    rows of a chart over time, all numeric columns of similar size are drawn as lines. Raises UsageError if there is no
+    measure, or if there are more than MAX_ROWS rows.
     """
     charted = list(islice(rows, MAX_ROWS + 1))
     if len(charted) > MAX_ROWS:

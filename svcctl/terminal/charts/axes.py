@@ -1,4 +1,4 @@
-"""The axes of a chart over time. They have round numbers, and times that are round in the zone of the dates."""
+"""The axes of a chart over time. The axes show round numbers, and times that are round in the zone of the dates."""
 
 from __future__ import annotations
 
@@ -105,7 +105,10 @@ def time_axis(start: int, end: int, width: int, style: Style) -> Iterator[str]:
 
 
 def _placed(texts: Iterable[tuple[int, str]], width: int) -> str:
-    """Return a line with each text at its column. A text that does not fit there is moved to the left, or omitted."""
+    """Return a line with each text at its column.
+
+    A text that does not fit at its column is moved to the left, or omitted.
+    """
     line = ""
     for (column, text), (after, _) in pairwise([*texts, (width + 1, "")]):
         at = min(column, after - len(text) - 1)

@@ -13,13 +13,16 @@ from svcctl.words import counted, plural
 NARROWEST_BAR = 10
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _FULL_CELLS, _CUT = {True: "█", False: "#"}, {True: "░", False: "-"}
-"""The characters of bars, with Unicode glyphs (True) or without them (False). _CUT is for incomplete periods."""
+"""The characters of bars, with Unicode glyphs (True) or without them (False).
+
+_FULL_CELLS has the character for complete periods, and _CUT has the character for incomplete periods.
+"""
 
 
 def bars(chart: ChartRows) -> Chart:
     """Draw a bar chart.
 
-    It has a line for each row, and a line for each gap, which is a series of periods without rows.
+    The chart has a line for each row, and a line for each gap. A gap consists of one or more periods without rows.
     """
     style, numbers = chart.style, chart.numbers()
     amounts = chart.texts(chart.measure)
@@ -81,7 +84,7 @@ def _silence(periods: int) -> Iterator[str]:
 def _labels(chart: ChartRows) -> list[str]:
     """Return the label of each row.
 
-    A label has the values of the columns that name the row, aligned with those of other rows.
+    A label has the values of the columns that name the row. The values of all rows are aligned.
     """
     columns = [chart.texts(at) for at in chart.names]
     widths = [max(map(cell_width, texts), default=0) for texts in columns]

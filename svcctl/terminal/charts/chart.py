@@ -1,4 +1,4 @@
-"""The rows of a chart, for all kinds of charts, and the choice of the columns that name and measure the rows."""
+"""The rows of a chart, and the choice of the columns that name the rows and measure the rows."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from svcctl.words import counted, some
 MAX_ROWS = 5000
 """The maximum number of rows of a chart.
 
-More points could not be read, and without some points a chart would be wrong.
+Nobody could read a chart with more points, and a chart that omits points would be wrong.
 """
 DEFAULT_CHART_CELLS = 80
 """The width in cells of a chart that is not printed to a terminal. Labels are not cut, and may make the chart wider."""
 COLORS = (36, 35, 32, 31, 94, 33)
-"""The colour codes for the series of a chart. Series take them in turn.
+"""The colour codes for the series of a chart, in the order of use.
 
-All are visible on light and dark backgrounds.
+All of these colours are visible on light and dark backgrounds.
 """
 MAX_DRAWN_NUMBER = 1e305
 """Numbers of this size or larger cannot be drawn, because they would overflow the arithmetic."""
 SIMILAR = 40
 """The largest ratio between the sizes of two series in one chart.
 
-With a larger ratio, the smaller series would look flat.
+If the ratio were larger, the smaller series would look flat.
 """
 CUT_SHORT = "incomplete period"
 
@@ -73,7 +73,7 @@ class ChartRows:
         return [format_cell(value, self.columns[at].type, self.style, fraction=fraction) for value in values]
 
     def numbers(self) -> list[float | None]:
-        """Return the number of each row in the measure; None for a value that cannot be drawn."""
+        """Return the number of each row in the column `measure`; None for a value that cannot be drawn."""
         return [number_of(row[self.measure]) for row in self.rows]
 
     def notes(self) -> list[str]:

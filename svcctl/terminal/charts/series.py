@@ -17,7 +17,7 @@ MAX_SERIES = 8
 MARKERS = {True: "●■▲◆▼★◀▶", False: "ABCDEFGH"}
 """The markers of the series, with Unicode glyphs (True) or without them (False).
 
-They distinguish the series even without colours.
+The markers distinguish the series even without colours.
 """
 CUT = {True: "○", False: "o"}
 """The marker of an incomplete period, with and without Unicode glyphs. No line leads to such a marker."""
@@ -36,8 +36,8 @@ _Points = list[tuple[int, float]]
 def lines(chart: ChartRows) -> Chart:
     """Draw a chart with one line for each series, a value axis, a time axis and a legend.
 
-    A line only joins neighbouring periods. A period without rows has no value, and a line across such a period would
-    show a value.
+    A line joins only neighbouring periods. A period without rows has no value, but a line across such a period would
+    seem to show a value.
     """
     series, notes = _series(chart)
     points = [point for line_points in series.values() for point in line_points]
@@ -91,9 +91,9 @@ def _bounds(chart: ChartRows, times: Sequence[int]) -> tuple[int, int]:
 def _series(chart: ChartRows) -> tuple[Mapping[str, _Points], list[str]]:
     """Return the points of each series, in the order of time, and notes.
 
-    If there are too many series, only the largest are kept. If the rows are in the order of time, the series are sorted
-    by the values that name them. Otherwise, the rows were sorted with --sort, and the series keep the order of the
-    rows.
+    If there are too many series, only the largest series are kept. If the rows are in the order of time, the series are
+    sorted by the values that name the series. Otherwise, the rows were sorted with --sort, and the series keep the
+    order of the rows.
     """
     keys = [at for at in chart.names if at != 0]
     others = [chart.texts(at) for at in keys]
@@ -134,7 +134,7 @@ class Grid:
     cells: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     """The dots of each cell, by (row, column): the bits of its Braille dots, and the index of the series."""
     signs: dict[tuple[int, int], tuple[str, int]] = field(default_factory=dict)
-    """The signs that are shown in place of dots, by (row, column): the sign, and the index of the series."""
+    """The signs that are shown instead of dots, by (row, column): the sign, and the index of the series."""
 
     def place(self, point: tuple[int, float]) -> tuple[int, int]:
         """Return the row and the column of a point in the grid, counted in dots."""
@@ -159,7 +159,10 @@ class Grid:
             self._dot(x + round(across * step / steps), y + round(down * step / steps), series)
 
     def mark(self, points: _Points, sign: str, series: int) -> None:
-        """Put the marker of a series on some of its points, at a distance from other markers if there is room."""
+        """Put the marker of a series on some points of the series.
+
+        If there is room, markers have a distance from each other.
+        """
         free = series * MARKER_CELLS // MAX_SERIES
         placed = False
         for point in points:

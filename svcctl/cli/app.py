@@ -20,13 +20,16 @@ from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.terminal.size import terminal_size
 
 CHECK = "svcctl.check"
-"""The key, in the `meta` of a noun's context, of a function that checks each command of the noun before it runs."""
+"""A key in the `meta` of a noun's Typer context. Its value is a function that checks each command of the noun.
+
+The function is called before the command runs.
+"""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _page(command: Any, ctx: Any) -> str:
-    """Return the help page of a command, made narrower if the terminal is narrow."""
+    """Return the help page of a command. On a narrow terminal, the page is narrower."""
     from svcctl.cli.help.command import described, text
 
     width = min(terminal_size(default=(PAGE_WIDTH, 24)).columns, PAGE_WIDTH)
@@ -35,7 +38,10 @@ def _page(command: Any, ctx: Any) -> str:
 
 @contextmanager
 def _in_plain_words(command: Any, ctx: Any, args: list[str]) -> Iterator[None]:
-    """Convert Typer's errors in the block to UsageErrors, and add the command and the value as they were typed."""
+    """Convert Typer's errors in the block to UsageErrors.
+
+    Each error gets the command and the value as they were typed.
+    """
     typed = list(args)  # Typer removes the arguments from the list
     try:
         yield
@@ -52,7 +58,7 @@ class Command(TyperCommand):
     """Typer passes extra arguments on, and `parse_args` refuses them with a hint."""
 
     commands: Mapping[str, Any]
-    """The verbs on the help page; only the command of a `DefaultGroup` has them."""
+    """The verbs to list on the help page. Only the command of a `DefaultGroup` has verbs."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[spellings.WORDS] = tuple(args)
@@ -71,7 +77,7 @@ class Command(TyperCommand):
         return super().invoke(ctx)
 
     def make_parser(self, ctx: Any) -> Any:
-        """Return Typer's parser with additional options: other tools' names of each option, for the same parameter."""
+        """Return Typer's parser, which also accepts the names that other tools use for an option."""
         parser = super().make_parser(ctx)
         taken = {name for parameter in self.params for name in (*parameter.opts, *parameter.secondary_opts)}
         for parameter in self.params:
@@ -84,7 +90,7 @@ class Command(TyperCommand):
 
 
 class NoVerb(UsageError):
-    """A noun was named without a verb; the message is its help page."""
+    """An error for a noun that was typed without a verb. The message is the help page of the noun."""
 
 
 class CommandGroup(TyperGroup):
@@ -108,9 +114,10 @@ class CommandGroup(TyperGroup):
 
 
 class DefaultGroup(CommandGroup):
-    """A noun that can run without a verb. It then runs its callback, whose options are the options of the noun.
+    """A noun that can run without a verb. Without a verb, the noun runs its callback, which takes a query.
 
-    The callback takes a query. A query has blanks, so a single word is a mistyped verb.
+    The options of the callback are the options of the noun. A query contains blanks, so a single word counts as a
+    mistyped verb.
     """
 
     def make_context(self, info_name: Any, args: list[str], parent: Any = None, **extra: Any) -> Any:
@@ -121,7 +128,7 @@ class DefaultGroup(CommandGroup):
 
 
 class _Default(Command):
-    """The command that a noun runs if no verb is given. The command's help page lists the verbs."""
+    """The command that a noun runs if no verb is typed. The help page of this command lists the verbs."""
 
     def __init__(self, noun: CommandGroup) -> None:
         super().__init__(noun.name, callback=noun.callback, params=noun.params, help=noun.help)
@@ -136,10 +143,7 @@ class _Default(Command):
         return super().parse_args(ctx, args)
 
     def _word(self, ctx: Any, args: list[str]) -> str:
-        """Return the first argument, which may follow options.
-
-        It is empty if the arguments contain `--` or ask for help.
-        """
+        """Return the first argument that is not an option; empty if the arguments contain `--` or ask for help."""
         if args and not args[0].startswith("-"):
             return args[0]
         if not {"--", *ctx.help_option_names}.isdisjoint(args):
@@ -152,7 +156,10 @@ class _Default(Command):
 
 
 def unknown(ctx: Any, words: list[str], commands: list[str]) -> UsageError:
-    """Return the error for `words` whose first word is not among `commands`, the commands of the noun."""
+    """Return the error for the words after a noun if the first word is not a command of the noun.
+
+    `commands` are the commands of the noun.
+    """
     message, hint = f"no such command '{words[0]}'", f"see '{ctx.command_path} --help'"
     if (command := spellings.meant(ctx.command_path.partition(" ")[2], words, commands)) is not None:
         return UsageError(message, hint=Advice("use: ", CommandLine(f"{_svcctl(ctx)} {command}")))
@@ -201,7 +208,7 @@ class App(typer.Typer):
         return super().command(name, **{"cls": Command, **settings})
 
     def keep(self, verb: str) -> None:
-        """Keep only this verb in each noun that has it, because Typer would build the other commands, too."""
+        """Remove all other verbs from each noun that has this verb, so Typer does not build their commands."""
         for group in self.registered_groups:
             noun = copy.copy(group.typer_instance)
             if noun and (commands := [command for command in noun.registered_commands if _name(command) == verb]):

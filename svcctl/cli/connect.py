@@ -1,6 +1,6 @@
-"""Make the client of a command. The client's requests are shown with --verbose, and its retries are shown as notes.
+"""The client of a command. With --verbose, requests are printed. Retries are printed as notes.
 
-After a request that changes something at the service, the names that completion has cached expire.
+If a request changes something at the service, the cached names for completion become invalid.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def connect(
     clock: Callable[[], float],
     observe: Callable[[Event], None] | None,
 ) -> Client:
-    """Return a client of the profile's service. ProfileError if a setting that the client needs is missing."""
+    """Return a client of the profile's service. Raises ProfileError if a setting that the client needs is missing."""
 
     def heard(event: Event) -> None:
         _tell(diagnostics, event)

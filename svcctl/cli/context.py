@@ -1,4 +1,4 @@
-"""The context of a command: its profile, client, clock and output, each built on first use."""
+"""The context of a command: its profile, client, clock and output. Each of these is built on first use."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Flags(NamedTuple):
-    """The global options as given on the command line. None means that the option was not given."""
+    """The global options on the command line. An option that was not given is None."""
 
     profile: str | None = None
     config: str | None = None
@@ -50,7 +50,10 @@ NO_FLAGS = Flags()
 def _connect(
     profile: profiles.Profile, diagnostics: Diagnostics, clock: Callable[[], float], observe: Observe | None
 ) -> Client:
-    """Return a client over the network. Its code is imported late, so that commands without a client start sooner."""
+    """Return a client that uses the network.
+
+    The client's code is imported here, so commands without a client start sooner.
+    """
     from svcctl.cli.connect import connect
 
     return connect(profile, diagnostics, clock, observe)
@@ -58,9 +61,9 @@ def _connect(
 
 @dataclass(frozen=True)
 class Context:
-    """The context of a command, built once per run from the global options. Commands find it in `ctx.obj`.
+    """The context of a command. It is built once per run from the global options, and commands find it in `ctx.obj`.
 
-    Tests pass their own parts.
+    Tests pass their own clock, output and other parts.
     """
 
     flags: Flags = NO_FLAGS
@@ -75,9 +78,9 @@ class Context:
     closing: ExitStack = field(default_factory=ExitStack)
 
     def with_flags(self, **changes: Any) -> Context:
-        """Return the same context with other flags.
+        """Return a copy of the context with other global options.
 
-        Parts that depend on flags are built again; the other parts are shared.
+        Parts that depend on the global options are built again. The other parts are shared.
         """
         return replace(self, flags=self.flags._replace(**changes))
 
@@ -107,10 +110,10 @@ class Context:
         return resolved
 
     def profiles_at(self, base_url: str) -> list[str | None]:
-        """Return the names of the profiles that have this base URL, as values of -p.
+        """Return the names of the profiles that have this base URL. A command can use each name as the value of -p.
 
-        If the profile in use has this URL, the list has only the value of -p on the command line, or None if -p was not
-        given.
+        If the profile in use has this URL, the list has a single member: the value of -p on the command line, or None
+        without -p.
         """
         # The names are for a hint, so a profile or a profiles file that cannot be read is not reported.
         with suppress(SvcctlError):
@@ -134,16 +137,22 @@ class Context:
 
     @cached_property
     def client(self) -> Client:
-        """The client of the profile. With a built-in profile, the local service is started if it does not run."""
+        """The client of the profile.
+
+        If the profile is built in and the local service is not running, the service is started.
+        """
         if self.profile.name in profiles.BUILT_IN:
             self.start_local(unasked=True)
         self.diagnostics.advice = self.advice
-        client = self.connect()  # a command that prints a secret may show a prompt, and progress would overwrite it
+        client = self.connect()  # before any progress, which would overwrite the prompt of a command for a secret
         self.closing.enter_context(self.diagnostics.working(lambda: Work("waiting for the service")))
         return client
 
     def advice(self, error: SvcctlError) -> str | None:
-        """Return advice about an error that has no hint, based on the kind of the error and the profile in use."""
+        """Return advice about an error that has no hint.
+
+        The advice depends on the kind of the error and the profile in use.
+        """
         from svcctl.profiles.diagnosis import trust_advice
         from svcctl.service import process
 
@@ -165,7 +174,7 @@ class Context:
     def late(self, seconds: float, otherwise: SvcctlError) -> SvcctlError:
         """Return the error to raise when --max-time is over.
 
-        The error says why no attempt has succeeded. If no reason is known, `otherwise` is returned.
+        The error says why no attempt has succeeded. If the reason is not known, `otherwise` is returned.
         """
         trouble = self.diagnostics.trouble
         if trouble is None:
@@ -184,7 +193,10 @@ class Context:
         return datetime.fromtimestamp(self.clock(), UTC)
 
     def format(self, name: str | None, *, lists: bool = False) -> OutputFormat:
-        """Return the output format: from the option, or else from the environment or the profile, or else `auto`."""
+        """Return the output format.
+
+        The option decides, or else the environment or the profile, or else the format is `auto`.
+        """
         chosen = name or (self._format_of_lists if lists else self.profile.format)
         return find_format(chosen, is_terminal=self.output.is_terminal, lists=lists)
 
@@ -192,7 +204,7 @@ class Context:
     def _format_of_lists(self) -> str:
         """Return the profile's format for lists.
 
-        A profile that cannot be read only causes a note, because a list may not need a profile.
+        If the profile cannot be read, only a note is printed, because a list may not need a profile.
         """
         try:
             return self.profile.format
@@ -214,20 +226,17 @@ class Context:
     def ask(self, question: str, *, here: bool = False) -> None:
         """Ask a question, and return if the answer is yes.
 
-        Declined for another answer, UsageError if nobody can be asked.
-
-        UsageError if the profile is read-only, unless the question is about one of svcctl's own files (`here`).
+        Raises Declined for any other answer, and UsageError if nobody can be asked. Also raises UsageError if the
+        profile is read-only, unless the question is about one of svcctl's own files (`here`).
         """
         if not here:
             self._refuse_change()
         confirm(self._prompt, question)
 
     def ask_word(self, question: str, expected: str, *others: str) -> None:
-        """Ask a question, and return if the answer is the expected word or one of the others.
+        """Ask a question, and return if the answer is `expected` or one of `others`.
 
-        Declined for another answer.
-
-        UsageError if the profile is read-only.
+        Raises Declined for any other answer, and UsageError if the profile is read-only.
         """
         self._refuse_change()
         if self._prompt.answer(question, ": ").strip() not in (expected, *others):
@@ -235,7 +244,7 @@ class Context:
             raise Declined
 
     def _refuse_change(self) -> None:
-        """Raise UsageError if the profile is read-only, before a question about the change is asked."""
+        """Raise UsageError if the profile is read-only. This is called before the user is asked about a change."""
         self.profile.guard.refuse_change("the change")
 
     def ask_for(self, what: str, *, hidden: bool = False) -> str:
@@ -246,10 +255,10 @@ class Context:
         return self._prompt.answer(what, " (not shown): " if hidden else ": ", hidden=hidden).strip()
 
     def start_local(self, *, unasked: bool = False) -> bool:
-        """Start the local service unless it runs, and print a note. Returns False if the service already ran.
+        """Start the local service and print a note. If the service is already running, returns False.
 
-        Unavailable if the service hangs. Unavailable also if the start is `unasked` and the last service was run with
-        --listen.
+        Raises Unavailable if the service hangs. `unasked` says that the user did not ask for the start. Such a start
+        also raises Unavailable if the last service was run with --listen.
         """
         from svcctl.service import process
 

@@ -1,7 +1,7 @@
-"""Hints that name svcctl commands, by the reason of an error. The error may be about the service, a profile or a date.
+"""Hints that name svcctl commands. The reason of an error, such as `unknown-table`, decides the hint.
 
-The error's own message and hint say what happened, and fit any program. A row in this module says what to type. It is
-printed after the error's own hint.
+An error can come from code that does not know the command line. Its own message and hint say what happened. A hint of
+this module says what to type, and is printed after the error's own hint.
 """
 
 from __future__ import annotations
@@ -26,20 +26,23 @@ LIST_JOBS = "list the jobs with 'svcctl job list'"
 
 
 def _sorting(data: Data) -> str:
-    """Say how to print rows in the order that a query asks for: by the columns in `sort`, and only `top` rows."""
+    """Say how to print rows in the order that a query asks for.
+
+    `sort` has the columns to sort by. `top` is the number of rows to print.
+    """
     top = f" --top {data['top']}" if "top" in data else ""
     return f"sort what is printed with --sort {data['sort']}{top}" if "sort" in data else "use --sort, as --sort n:desc"
 
 
 def _clock_column(data: Data) -> str:
-    """Say how to combine the days in one column with the times of day in another column, `column`."""
+    """Say how to combine a column of days with the column `column`, which has the times of day."""
     return f"add a column of days, and name both with --time-field {shlex.quote('DATE,' + data['column'])}"
 
 
 def _number_format(data: Data) -> str:
     """Say which option states the meaning of numbers.
 
-    They may be dates in the format `spelled`, times of day in the column `clock`, numbers in `unit`, or epochs.
+    The numbers may be dates in the format `spelled`, times of day in the column `clock`, numbers in `unit`, or epochs.
     """
     if "spelled" in data:
         return f"say so with --time-format {data['spelled']}"
@@ -55,19 +58,19 @@ def _number_format(data: Data) -> str:
 
 
 def _piped(command: str, data: Data) -> CommandLine:
-    """Return a command whose output is piped into the command `load`."""
+    """Return a shell command that pipes the output of another command into the command `load`."""
     return CommandLine(f"{command} | {data.get('load', 'svcctl service load - -t …')}")
 
 
 def _format_option(data: Data) -> str:
-    """Return the option for the format of files, as the command that was run calls it."""
+    """Return the name of the option for the format of files. The name depends on the command that was run."""
     return str(data.get("format_option", "--format"))
 
 
 def _column_of_times(data: Data) -> str:
-    """Say how to name the column of the time among `columns`.
+    """Say how to name the column of `columns` that has the time.
 
-    If the format was guessed, also say how to name another format than `format`.
+    If the format `format` was guessed, also say how to name another format.
     """
     guess = f"; if its format is not {data['format']}, name it with {_format_option(data)}" if data["format"] else ""
     return f"name it with --time-field: {some(data['columns'])}{guess}; if no column has times, add one"
@@ -80,7 +83,10 @@ def _destination(data: Data) -> str:
 
 
 def how_to_start(data: Data) -> Advice:
-    """Say how to start a service. `command` ran the service last, or is None if the service ran in the background."""
+    """Say how to start the service again. `command` is the command that ran the service last.
+
+    It is None if the service ran in the background.
+    """
     if (command := data["command"]) is None:
         return Advice("start it with 'svcctl service start'")
     return Advice("start it with: ", CommandLine(command), " (or in the background with 'svcctl service start')")
@@ -203,11 +209,10 @@ HINTS: Mapping[str, Row] = {
 
 
 def hint_of(error: SvcctlError) -> Advice | None:
-    """Return the hint for the reason of an error.
+    """Return the hint for the reason of an error; None if there is no hint for this reason.
 
-    None if there is no row for the reason, or if the row needs other data, which may happen with another service.
-
-    If a command has a value that cannot be printed unchanged, there is no hint, because a copy of the command would do
+    Also returns None if the hint needs data that the error lacks, which may happen with another service. Also returns
+    None if a command in the hint has a value that cannot be printed unchanged, because a copy of the command would do
     something else.
     """
     row = HINTS.get(error.reason)

@@ -20,9 +20,9 @@ ALLOWED = "--if-needed allows that"
 
 @contextmanager
 def done_if(wanted: bool, says_done: Callable[[ServiceError], bool], note: Note) -> Iterator[None]:
-    """If `wanted`, replace an error that says that there is nothing to do with a note.
+    """If `wanted`, print a note instead of an error that says that there is nothing to do.
 
-    Otherwise add a hint to a conflict.
+    Without `wanted`, a conflict gets a hint.
     """
     try:
         yield
@@ -37,7 +37,7 @@ def done_if(wanted: bool, says_done: Callable[[ServiceError], bool], note: Note)
 def change_job(change: Callable[[str], Job], client: Client, job_id: str, wanted: str, *, if_needed: bool) -> Changed:
     """Change a job.
 
-    With `if_needed`, a job that is already in the wanted state stays unchanged; other conflicts are raised.
+    With `if_needed`, a job that is already in the wanted state stays unchanged. Other conflicts are raised as errors.
     """
     try:
         return Changed(change(job_id))
@@ -57,7 +57,10 @@ def change_job(change: Callable[[str], Job], client: Client, job_id: str, wanted
 def create_domain(
     client: Client, name: str, plan: str, time: float | None, volume: float | None, note: Note, *, if_needed: bool
 ) -> Domain:
-    """Create a domain. With `if_needed`, return a domain that exists already; Conflict if its values differ."""
+    """Create a domain. With `if_needed`, a domain that exists already is returned.
+
+    Raises Conflict if the values of the existing domain differ.
+    """
     try:
         return client.create_domain(name, plan, time=time, volume=volume)
     except ServiceError as error:

@@ -1,4 +1,4 @@
-"""The common part of verbs that print a list: their options, and the note on an empty list."""
+"""Code that all verbs share that print a list: the options, and the note on an empty list."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def as_files(svc: Context, sources: Iterable[Path]) -> Iterator[list[tuple[str, str]]]:
     """Yield the paths of files, and their names in messages.
 
-    Standard input and pipes are copied to files that exist during the block.
+    Standard input and pipes are copied to temporary files, which exist during the block.
     """
     with ExitStack() as spooled:
         yield [
@@ -36,9 +36,10 @@ def as_files(svc: Context, sources: Iterable[Path]) -> Iterator[list[tuple[str, 
 
 @contextmanager
 def refused_as_usage(**names: str) -> Iterator[None]:
-    """Convert the service's refusals of files and options to UsageError, like mistakes that the command line finds.
+    """Convert the service's refusals of files and options to UsageError.
 
-    `names` are the names of commands and options in hints, if they differ from those of 'svcctl service load'.
+    So they look like mistakes that svcctl itself finds. `names` are the names of commands and options in hints, if
+    these names differ from the names of 'svcctl service load'.
     """
     try:
         yield
@@ -50,9 +51,9 @@ def refused_as_usage(**names: str) -> Iterator[None]:
 
 
 def load_progress(sources: Sequence[tuple[str, str]], process: int, clock: Callable[[], float]) -> Callable[[], Work]:
-    """Return a function that returns how far a process has read files.
+    """Return a function that returns how much of the files a process has read.
 
-    If the system does not show this, the function returns only the size of the files.
+    If the system does not show the progress of the process, the function returns only the size of the files.
     """
     files, began, done = [Path(path) for path, _ in sources], clock(), 0
     size = sum(file.stat().st_size for file in files)

@@ -1,6 +1,6 @@
-"""The root command: the global options, and the nouns. A noun is imported only when the arguments name it.
+"""The command `svcctl`: the global options, and the nouns such as `job`. A noun is imported only when it is typed.
 
-`main` is the only exit of the process.
+The process exits only in the function `main`.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from svcctl.terminal import standard_streams
 from svcctl.terminal.standard_streams import wants_color
 
 HIDDEN = {"complete": "completion", "manual-pages": "completion"}
-"""Commands that no help page lists, by name, with the noun whose module has the command.
+"""Commands that no help page lists. Each has the noun that is imported for the command.
 
-They are for completion scripts and packagers.
+Completion scripts and packagers use these commands.
 """
 
 START = """\
@@ -87,7 +87,7 @@ VersionOpt = Annotated[
 
 
 def _words(*options: Any) -> dict[str, bool]:
-    """Return the names of options. The value of each name says whether the option takes a value."""
+    """Return the names of options. Each name is mapped to True if the option takes a value."""
     names: dict[str, bool] = {}
     for option in options:
         kind, *marks = get_args(option)
@@ -102,11 +102,14 @@ GLOBAL_OPTIONS = _words(ProfileOpt, ConfigOpt, TimeoutOpt, RetriesOpt, ColorOpt,
 
 
 _SWITCHES = "-[iqvy]{2,}"
-"""Joined options of one letter without values, such as -yq. Typer would search for all of them in the same command."""
+"""A pattern for options of one letter that are typed as one word, such as -yq.
+
+Typer would search for both options in the same command.
+"""
 
 
 def hoist(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split arguments into the global options, which may stand anywhere before `--`, and the other arguments."""
+    """Split arguments into the global options and the other arguments. Global options may be anywhere before `--`."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     options: list[str] = []
     rest: list[str] = []
@@ -146,7 +149,7 @@ def root(
     no_pager: NoPagerOpt = False,
     version: VersionOpt = False,
 ) -> None:
-    """Put the global options into the context that every command finds in `ctx.obj`."""
+    """Put the global options into the Context object that every command finds in `ctx.obj`."""
     color = color.lower()
     if color not in COLORS:
         raise UsageError(f"unknown color mode '{color}'", hint=f"color modes are: {', '.join(COLORS)}")
@@ -161,9 +164,9 @@ def root(
 
 
 class Root(CommandGroup):
-    """The root command. A noun is only a name and a description until a command line names it.
+    """The root command. It imports the module of a noun only when a command line names the noun.
 
-    Then the noun's module is imported.
+    Before the import, the noun is only a name and a description.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -171,7 +174,7 @@ class Root(CommandGroup):
         self.commands = {noun: Command(noun, help=meaning) for noun, meaning in NOUNS.items()}
 
     def load(self, *nouns: str, verb: str = "") -> None:
-        """Import the modules of nouns. If a noun has the verb, the other verbs of this noun are not built."""
+        """Import the modules of nouns. If a noun has the verb `verb`, the other verbs of this noun are not built."""
         app = App()
         for noun in nouns:
             importlib.import_module(f"svcctl.cli.commands.{noun}").register(app)
@@ -190,7 +193,7 @@ class Root(CommandGroup):
 
 
 def _is_command(words: Sequence[str]) -> bool:
-    """Whether the words after `help` name a command, and not a topic."""
+    """Return whether the words after `help` name a command, and not a topic."""
     return bool(words) and words[0] in NOUNS and (len(words) > 1 or words[0] not in TOPICS)
 
 
@@ -229,7 +232,10 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
 
 
 def _pages(options: Sequence[str], words: Sequence[str], context: Context) -> AbstractContextManager[None]:
-    """Return a pager, if the words of a command line ask for a help page, and the global options allow a pager."""
+    """Return a context that shows help pages in a pager.
+
+    It does nothing if the command line does not ask for a help page, or if the global options forbid a pager.
+    """
     asks = words[:1] == ["help"] or not {"--help", "-h"}.isdisjoint(words)
     return context.output.paged() if asks and "--no-pager" not in options else nullcontext()
 
@@ -237,7 +243,8 @@ def _pages(options: Sequence[str], words: Sequence[str], context: Context) -> Ab
 def _terminate(*_: object) -> None:
     """End the process like Ctrl-C.
 
-    A second signal is ignored meanwhile: `timeout` sends the signal to a process and to its group.
+    Until the end, a second signal is ignored. The command `timeout` sends two signals: one to the process, and one to
+    its process group.
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Terminated

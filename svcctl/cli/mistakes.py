@@ -1,4 +1,4 @@
-"""Errors about mistakes on the command line, in plain words and with the right command. Typer's own errors say less."""
+"""Errors about mistakes on the command line. They replace Typer's errors, and say what to type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from svcctl.errors import Advice, CommandLine, UsageError, advice_of
 from svcctl.words import choices, nearest, plural
 
 TAKE_A_QUERY = ("svcctl query", "svcctl export", "svcctl service queries set")
-"""Commands that get too many arguments if the quotes around a query are missing."""
+"""Commands that take a query. If the quotes around the query are missing, such a command gets too many arguments."""
 
 EXAMPLES = {
     "DATE": "1h, 7d or 2024-01-31",
@@ -23,19 +23,22 @@ EXAMPLES = {
     "K=V": "name=value",
     "NAME:VALUE": "'x-note: text'",
 }
-"""Examples of values, by the metavar of the option."""
+"""Examples of values, by the option's name for its value (metavar), such as DATE."""
 DATES = ("DATE", "TIME")
 """The metavars of options that take a date."""
 CONFIRM = ("--yes", "--force")
-"""Options that no suggestion names, since they let a command delete or overwrite something."""
+"""Options that are never suggested, because they let a command delete or overwrite something."""
 VALUE = "svcctl.value"
-"""A key in the `meta` of Typer's context. Its value is the value that an error is about, as it was typed."""
+"""A key in the `meta` of Typer's context. Under this key is the value that an error is about, as it was typed."""
 LIKENESS = 0.8
-"""The minimum likeness of an option to a suggestion, without the dashes: --port must not suggest --sort."""
+"""The minimum likeness of a mistyped option and a suggested option, from 0 to 1. The dashes are not compared.
+
+With a smaller number, --sort would be suggested for --port.
+"""
 
 
 def in_plain_words(error: typer.TyperException, context: Any) -> UsageError:
-    """Convert Typer's error about the command of a context to one line, and say what to type.
+    """Convert an error of Typer about a command to an error that has one line and says what to type.
 
     The attributes of an error show its kind: an unknown option has `possibilities`, another mistake with an option has
     `option_name`, a missing parameter has `param_type`, and a value that cannot be used has `param` alone.
@@ -57,7 +60,7 @@ def in_plain_words(error: typer.TyperException, context: Any) -> UsageError:
 
 
 def unexpected(context: Any, words: Sequence[str]) -> UsageError:
-    """Return the error for unexpected arguments. Mostly these are parts of a value whose quotes are missing."""
+    """Return the error for unexpected arguments. Usually, the quotes around a value are missing."""
     message = f"unexpected {plural(len(words), 'argument')}: {' '.join(words)}"
     if "--load" in context.meta.get(spellings.WORDS, ()):
         own = Advice("name each file with an option of its own: ", CommandLine("--load a.log --load b.log"))
@@ -79,7 +82,10 @@ def _name(parameter: Any) -> str:
 
 
 def _not_a_number(parameter: Any, value: Any) -> str | None:
-    """Say why a value is not the number that the parameter needs; None if the parameter is not a number."""
+    """Say why a value is not the number that a parameter needs.
+
+    Returns None if the parameter does not need a number.
+    """
     type_ = parameter.type
     kind = type_.name.partition(" ")[0]
     if kind not in ("int", "integer", "float"):
@@ -94,9 +100,10 @@ def _not_a_number(parameter: Any, value: Any) -> str | None:
 
 
 def check_names(occurrences: Iterable[Any], options: Iterable[Any]) -> None:
-    """Raise UsageError if an option with a value is given under two names, because one value would hide the other.
+    """Raise UsageError if an option with a value is typed under two names. One of the two values would be ignored.
 
-    `occurrences` are the options of a command as typed. Another tool's name of an option counts as a separate option.
+    `occurrences` are the options of a command as they were typed. In `occurrences`, another tool's name for an option
+    counts as a separate option.
     """
     names: dict[str, dict[str, None]] = {}
     for option in occurrences:
@@ -120,9 +127,9 @@ def _missing(parameter: Any, context: Any) -> str:
 
 
 def _option(context: Any, name: str) -> Any:
-    """Return the option with this name, or with another spelling of the name.
+    """Return the option with this name or with another spelling of the name.
 
-    It may be an option of the command, or global.
+    The option may be an option of the command or a global option.
     """
     parameters = [option for source in (context, context.find_root()) for option in source.command.params]
     names = {name, *(spelling for spelling, others in spellings.OPTIONS.items() if name in others)}

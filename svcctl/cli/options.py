@@ -1,4 +1,4 @@
-"""The option types that several commands share. Each type is declared once, with its completion."""
+"""The options that several commands share. Each option is declared once, with its completion."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from svcctl.words import format_name
 
 
 class OptionHeading(StrEnum):
-    """The headings of options on the page of a command that has many."""
+    """The headings above groups of options, on the help page of a command that has many options."""
 
     RANGE = "Range"
     OUTPUT = "Output"
@@ -54,9 +54,9 @@ def _timeout(text: str) -> float:
 
 
 def _file(text: str) -> Path:
-    """Parse the path of a file.
+    """Parse the path of a file. Raises UsageError for a path that ends in /.
 
-    UsageError for a path that ends in /, or has a pattern and its folder does not exist.
+    Also raises UsageError for a path that has a pattern, if the folder of the path does not exist.
     """
     from svcctl.exports.windows import filled_in
 
@@ -84,7 +84,7 @@ Parse = Callable[[str], Any]
 def start_option(parser: Parse = _moment, start: str = "Start of the range") -> Any:
     """Return the option --from of a command.
 
-    `parser` parses its dates, and `start` describes the option in the help.
+    `parser` parses the date, and `start` describes the option on the help page.
     """
     meaning = f"{start}; 1h means one hour ago (see 'svcctl help dates')."
     return typer.Option("--from", parser=parser, metavar="DATE", rich_help_panel=OptionHeading.RANGE, help=meaning)
@@ -229,7 +229,7 @@ def length_option(
 ) -> Any:
     """Return an option whose value is a length of time, in seconds.
 
-    `read` parses it like `parse_length`, and may set limits.
+    `read` parses the value like `parse_length`, and may limit the value.
     """
 
     def parse(text: str) -> float:
@@ -242,9 +242,10 @@ def length_option(
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that has an option for each field of the dataclasses among its parameters.
+    """Return a command with separate options for the fields of its dataclasses.
 
-    A field of such a dataclass may be a dataclass, too.
+    A parameter of `command` may be a dataclass. Each field of the dataclass becomes an option. A field may also be a
+    dataclass.
     """
     signature = inspect.signature(command, eval_str=True)
 

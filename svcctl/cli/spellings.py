@@ -1,8 +1,9 @@
 """Spellings of commands, options and formats that people know from other tools, and svcctl's spelling of each.
 
-An accepted spelling means exactly the same, and no help page shows it. Other spellings are answered with the command to
-type: those that would change or delete something, and those that mean only nearly the same. A suggestion by similar
-letters never names a command that changes anything, because people run the commands that they are shown.
+An accepted spelling means exactly the same as svcctl's spelling. Help pages do not show accepted spellings. A spelling
+is not accepted if it means only nearly the same, or if the command would change or delete something. Then the error
+names the command to type. If a mistyped command is similar to a command that changes something, svcctl does not suggest
+this command, because people run suggested commands.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from svcctl.errors import Advice, CommandLine
 
 WORDS = "svcctl.words"
-"""The key under which the context of a command keeps the arguments as they were typed, for messages about mistakes."""
+"""A key in the `meta` of a command's Typer context. Under this key are the arguments as they were typed."""
 
 OPTIONS: Mapping[str, tuple[str, ...]] = {
     "--from": ("--since", "--start", "--begin", "--earliest"),
@@ -33,9 +34,9 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "--window": ("--step", "--chunk"),
     "--workers": ("-j", "--jobs", "--parallel", "--concurrency", "--threads"),
 }
-"""Other names of an option.
+"""Other names of options, by svcctl's name of the option.
 
-A command accepts them if it has the option, and has no option of its own with the other name.
+A command accepts such a name if the command has the option, and if the name is not the name of another of its options.
 """
 
 GLOBAL: Mapping[str, tuple[str, ...]] = {
@@ -47,7 +48,7 @@ GLOBAL: Mapping[str, tuple[str, ...]] = {
     "--config-file": ("--config",),
     "-V": ("--version",),
 }
-"""Global options of other tools, accepted anywhere on a command line, and the words that they stand for."""
+"""Global options of other tools, and the words that replace them. They are accepted anywhere on a command line."""
 
 _QUERY = ("--from", "that is part of the query: 'from TABLE where … group by … select …'")
 _ROWS = ("--lag", "an export has all rows of its range; 'svcctl query … -o FILE' has --limit, --sort and --top")
@@ -72,15 +73,14 @@ ANSWERED: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("--insecure", "-k"), _CERTIFICATE),
     **dict.fromkeys(("--url", "--token"), _CONNECTION),
 }
-"""Answers to options that a command does not have.
+"""Answers to options of other tools that a command does not have.
 
-An answer is given only if the command has the option in the first text.
-
-If the first text is empty, the answer is always given.
+The first text of a row is an option of svcctl. The answer, which is the second text, is given only if the command has
+this option. If the first text is empty, the answer is always given.
 """
 
 VERBS: Mapping[str, str] = {"ls": "list"}
-"""Other names that are accepted for verbs. These verbs only read."""
+"""Other names that are accepted for verbs. These verbs change nothing."""
 
 MEANT: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("delete", "remove"), ("rm", "drop")),
@@ -95,7 +95,7 @@ MEANT: Mapping[str, tuple[str, ...]] = {
     "edit": ("update", "set"),
     **dict.fromkeys(("test", "validate"), ("check", "lint", "verify")),
 }
-"""Verbs of other tools, and svcctl's verbs that they may mean. The first verb that the noun has is suggested."""
+"""Verbs of other tools, and the verbs of svcctl that they may mean. The first verb that a noun has is suggested."""
 
 COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("search", "from"), "query 'from …' --from 1h"),
@@ -110,7 +110,7 @@ COMMANDS: Mapping[str, str] = {
     "service logs": "service status (its line 'log' names the log file)",
     "profile unset": "profile set NAME KEY=",
 }
-"""Unknown words, and the whole commands that they mean. TABLE is replaced with the word that was typed after them."""
+"""Words of other tools, and the whole commands that the words mean. TABLE is replaced with the next typed word."""
 
 READ = frozenset(
     (
@@ -118,21 +118,19 @@ READ = frozenset(
         *("list", "show", "status", "wait", "watch", "lint", "verify", "check", "export", "accounts", "queries"),
     )
 )
-"""The commands that a suggestion by similar letters may name: none of them changes or deletes anything at once."""
+"""The commands that may be suggested for a similar mistyped word. They change and delete nothing at once."""
 
 
 def verb(name: str, known: Collection[str]) -> str:
-    """Return the verb that a name stands for.
-
-    A known verb, or a name that stands for no verb, is returned unchanged.
-    """
+    """Return the verb for a name from another tool. A known verb, and any other name, is returned unchanged."""
     return name if name in known else VERBS.get(name, name)
 
 
 def meant(noun: str, words: Sequence[str], known: Collection[str]) -> str | None:
-    """Return the command that is meant by the words after a noun. The first word is not among the noun's `known` verbs.
+    """Return the command that a user probably meant by the words after a noun.
 
-    The noun is empty for the first words of a command line.
+    The first word is not a verb of the noun. `known` are the verbs of the noun. At the beginning of a command line, the
+    noun is empty.
     """
     typed, *rest = words
     if not noun and typed.startswith("from "):
@@ -147,7 +145,10 @@ def meant(noun: str, words: Sequence[str], known: Collection[str]) -> str | None
 
 
 def alike(typed: str, known: Iterable[str]) -> str | None:
-    """Return the known command that is most similar to a mistyped command, among the commands that change nothing."""
+    """Return the known command that is most similar to a mistyped command.
+
+    Only commands that change nothing are returned.
+    """
     from svcctl.words import nearest
 
     return nearest(typed, [command for command in known if command in READ])

@@ -1,4 +1,4 @@
-"""The messages of `job verify`: findings, a sentence about each job, and figures for Prometheus."""
+"""The output of `job verify`: findings, a sentence about each job, and metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from svcctl.terminal.records import row_listing
 from svcctl.words import counted, json_text
 
 FINDINGS_PER_KIND = 5
-"""The number of findings of each kind that are printed for a job; further findings are only counted."""
+"""The maximum number of findings of each kind that are printed for a job. Further findings are only counted."""
 WORST_FIRST = (3, 6, 7, 1, 5, 4, 2, 10, 0)
-"""The exit codes of jobs, the worst first. The exit code of a command is the worst code of its jobs.
+"""The exit codes of checked jobs, from the worst to the best. A command ends with the worst code of its jobs.
 
-A destination that could not be read (6) is worse than missing rows (7). 10 means that all jobs were checked, and that
-the only findings were additional rows.
+A destination that could not be read (6) is worse than missing rows (7). The code 10 means that a job was checked
+completely, and that only additional rows were found.
 """
 OTHERS = {
     "foreign": "foreign",
@@ -35,9 +35,9 @@ OTHERS = {
     "notReproducible": "that cannot be produced again",
     "notYet": "not there yet",
 }
-"""The members of a result that are named at the end of its sentence, and the words for them."""
+"""The members of a result that the end of its sentence names, and the words for these members."""
 UNCOMPARED = ("missing", "noLongerThere", "notReproducible")
-"""The members of a result that count rows whose values were not compared."""
+"""The members of a result that have numbers of rows. The values of these rows were not compared."""
 METRICS = {
     "success": "Whether the last check found exactly the rows that the job delivered (1) or not (0).",
     "timestamp_seconds": "When the last check of the job ended, in epoch seconds.",
@@ -52,15 +52,16 @@ METRICS = {
     "no_longer_there": "Rows that the destination has no longer, as after its retention.",
     "not_reproducible": "Rows that were not compared, because their events have changed since.",
 }
-"""The meanings of the metrics of a check, by the names of the metrics without `svcctl_job_verify_`."""
+"""The meaning of each metric of a check. The names of the metrics are without their prefix `svcctl_job_verify_`."""
 
 
 @dataclass
 class DeliveryChecks:
-    """The checks of one command. `jobs` maps the ID of each job to check to the date up to which it is verified, or 0.
+    """The checks of the deliveries of jobs by one command.
 
-    `names` maps the IDs of jobs to their names. With `several`, messages begin with the name of the job. With
-    `programs`, findings and results are printed as ndjson, and findings are not reported as errors.
+    `jobs` has the ID of each job to check, and the date up to which earlier checks have verified the job, or 0. `names`
+    maps the IDs of jobs to their names. With `several`, messages begin with the name of the job. With `programs`,
+    findings and results are printed as ndjson, and findings are not reported as errors.
     """
 
     svc: Context
@@ -74,7 +75,7 @@ class DeliveryChecks:
     """The values of the metrics, by the ID of the job."""
 
     def __post_init__(self) -> None:
-        # Each job has all metrics from the beginning: an alert about a missing series would never fire.
+        # Each job has all metrics from the beginning, because an alert on a missing series would never fire.
         zero = dict.fromkeys(METRICS, 0.0)
         self.figures = {job_id: zero | {"verified_seconds": date / 1000} for job_id, date in self.jobs.items()}
 
@@ -110,7 +111,7 @@ class DeliveryChecks:
         return f"{self.names.get(job_id) or job_id}: " if self.several or job_id not in self.jobs else ""
 
     def _report_finding(self, finding: Mapping[str, Any]) -> None:
-        """Report a finding, with the query for the rows of a gap.
+        """Report a finding. If rows are missing, also print the command that queries these rows.
 
         Without --verbose, only the first FINDINGS_PER_KIND findings of a kind are reported. Further findings are only
         counted.
@@ -124,7 +125,7 @@ class DeliveryChecks:
         self.svc.diagnostics.report(IncompleteResult(f"{self._label(job_id)}{finding_text(finding)}", hint=hint))
 
     def _report_others(self, job_id: str) -> None:
-        """Report the number of findings of a job that were only counted."""
+        """Report the number of findings of a job that were counted but not printed."""
         if self.programs or self.svc.diagnostics.verbose:
             return
         every = CommandLine(f"svcctl -v job verify {shlex.quote(self.names.get(job_id) or job_id)}")
@@ -155,7 +156,7 @@ class DeliveryChecks:
 
     @contextmanager
     def measured(self, path: Path | None) -> Iterator[None]:
-        """Write the figures to a file when the checks end, even if they fail."""
+        """Write the metrics to a file when the block of checks ends, even if the block fails."""
         if path is not None:
             prometheus.check_writable(path)
         try:
@@ -174,12 +175,12 @@ class DeliveryChecks:
 
 
 def _member(metric: str) -> str:
-    """Return the member of a result that has the value of a metric, such as outOfOrder for out_of_order."""
+    """Return the name of the member of a result that has the value of a metric, such as outOfOrder for out_of_order."""
     return re.sub("_(.)", lambda match: match[1].upper(), metric)
 
 
 def fault(result: Mapping[str, Any], text: str) -> SvcctlError | None:
-    """Return the error with this text for the result of a job; None if the delivery is complete."""
+    """Return the error for the result of a job, with the message `text`; None if the delivery is complete."""
     if any(result.get(name) for name in ("missing", "outOfOrder", "altered", "truncated")):
         return IncompleteResult(text)
     if any(result.get(name) for name in ("duplicated", "foreign")):
@@ -222,10 +223,10 @@ def finding_text(finding: Mapping[str, Any]) -> str:
 
 
 def query_command(finding: Mapping[str, Any], profile: str | None) -> CommandLine | None:
-    """Return the command that prints the rows of a gap; None if the finding has no query or no dates.
+    """Return the command that prints the rows of a finding; None if the finding has no query or no dates.
 
-    The range of a query excludes its end. So the end is one millisecond after the last row. If the query groups by
-    period, the end is one period after the last row, because a row is dated at the beginning of its period.
+    The range of a query excludes its end, so the end is one millisecond after the last row. If the query groups by
+    period, the date of a row is the beginning of its period, so the end is one period after the last row.
     """
     query, start, end = (finding.get(name) for name in ("query", "from", "to"))
     if not query or start is None or end is None:

@@ -257,7 +257,7 @@ class Diagnostics:
         """Return the hint for an error: the error's own hint, the hint for its reason, and its notes.
 
         If there is no own hint and no hint for the reason, general advice is returned instead. If the service did not
-        answer, and the operation can safely be repeated, the advice is to repeat the command.
+        answer, and the operation can safely be repeated, advice to repeat the command replaces the error's own hint.
         """
         hint, typed = getattr(error, "hint", None), None
         if isinstance(error, errors.SvcctlError):

@@ -43,7 +43,7 @@ def _writer(stream: Descriptor) -> Any:
 def has_glyphs(codec: str, environment: Mapping[str, str]) -> bool:
     """Return whether a terminal can show lines, blocks and Braille: it has a Unicode encoding, and TERM is not `dumb`.
 
-    With the locale C or POSIX, the result is false, because the terminal may show only ASCII.
+    With the locale C or POSIX, the result is False, because the terminal may be able to show only ASCII.
     """
     locale = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "")
     return codec.startswith("utf") and environment.get("TERM") != "dumb" and locale not in ("C", "POSIX")

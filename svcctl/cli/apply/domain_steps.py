@@ -32,8 +32,8 @@ class Domains(Noun):
     def steps(self, written: Iterable[WrittenDomain], *, prune: int | None) -> list[DomainStep]:
         """Return the steps that create or change the domains in files.
 
-        If `prune` is not None, the steps also remove all other domains. UsageError if they would remove more than
-        `prune` domains, or if two entries have the same name.
+        If `prune` is not None, the steps also remove all other domains. Raises UsageError if the steps would remove
+        more than `prune` domains, or if two domains in files have the same name.
         """
         desired: dict[str, WrittenDomain] = {}
         for entry in written:
@@ -98,7 +98,7 @@ def differ(wanted: WrittenDomain, existing: Domain | None) -> list[FieldDifferen
 
 
 def _check_unchanged(step: DomainStep, wanted: WrittenDomain, existing: Domain) -> None:
-    """Raise UsageError if a domain differs in more than its state: no service can change other values."""
+    """Raise UsageError if a domain differs in more than its state, because no service can change its other values."""
     for key, before, after in (
         (difference.key, difference.before, difference.after) for difference in step.differences
     ):

@@ -1,13 +1,14 @@
 """The steps of `job apply`: jobs in files, compared with the jobs of the service.
 
-A service shows the query and the destination's type of a job, but not the parameters. So a job is launched with a name
-that ends in a hash of its definition, such as nightly-auth.3f2a9c1b. Another hash means another definition.
+A service shows the query of a job and the type of its destination, but not the parameters of the destination. So a job
+is launched with a name that ends in a hash of the job's definition, such as nightly-auth.3f2a9c1b. If the definition
+changes, the hash changes, too.
 
 A changed job is continued: svcctl's own service launches the new job and stops the old job in one transaction. With
 another service, svcctl first stops the old job, then launches the new job from the lastDatetime of the old job. The old
-job is removed when the new job runs. If the new job fails at once, the old job runs again. An interruption leaves the
-old job, the new job, or both. The next `apply` continues from the remaining job, or from the new job if both remain,
-even if the files have changed since.
+job is removed when the new job runs. If the new job fails at once, the old job runs again. After an interruption, the
+old job, the new job, or both remain. The next `apply` continues from the remaining job, or from the new job if both
+remain. This works even if the files have changed in the meantime.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 SETTLED_SECONDS = 7.0
-"""The maximum wait for a new job to deliver or to fail, in seconds.
+"""The maximum time, in seconds, to wait until a new job delivers or fails.
 
-If Kafka does not answer, the job fails after 5 s.
+If Kafka does not answer, the job fails after 5 s, which is less than this time.
 """
 POLL_SECONDS = 0.1
 NOT_CHECKED = "the queries, which only svcctl's own service checks without running them"
@@ -44,7 +45,7 @@ JobStep = PlanStep[WrittenJob, Sequence[Job]]
 
 
 class DomainJobs(Noun):
-    """The jobs of a domain. Several jobs of the service can have the same name; a step is about all jobs of a name.
+    """The jobs of a domain. If several jobs of the service have the same name, a step is about all of them.
 
     `relaunch` has the names of jobs that are launched again even if their definition is unchanged.
     """
@@ -72,9 +73,8 @@ class DomainJobs(Noun):
     def steps(self, written: Sequence[WrittenJob], *, prune: bool) -> list[JobStep]:
         """Return the steps that create or change the jobs in files.
 
-        With `prune`, they also remove other jobs with a hash.
-
-        UsageError if `relaunch` names a job that no file has.
+        With `prune`, the steps also remove jobs that have a hash in their name and are in no file. Raises UsageError if
+        `relaunch` names a job that no file has.
         """
         desired = {entry.name: entry for entry in written}
         if unknown := [name for name in self.relaunch if name not in desired]:
@@ -87,9 +87,9 @@ class DomainJobs(Noun):
         return plan(desired, actual, self._differ, lambda jobs: prune and any(map(_is_applied, jobs)))
 
     def _unchanged(self, wanted: WrittenJob, existing: Sequence[Job] | None) -> Job | None:
-        """Return the job that already has the definition in the file.
+        """Return the job of the service that already has the definition in the file.
 
-        None if there is no such job, or if `relaunch` names it.
+        Returns None if there is no such job, or if `relaunch` names the job.
         """
         same = [job for job in current(existing or ()) if _hash(job) in wanted.hashes]
         return None if wanted.name in self.relaunch else _latest(same)
@@ -163,7 +163,7 @@ class DomainJobs(Noun):
         return moved if moved and unchanged else "updated"
 
     def _put(self, job: Job, state: str) -> str | None:
-        """Start or stop a job. Returns `started` or `stopped`, or None if the job was in this state already."""
+        """Start or stop a job. Returns `started` or `stopped`; None if the job was in this state already."""
         if _is_in(job, state):
             return None
         if state == STOPPED:
@@ -180,7 +180,7 @@ class DomainJobs(Noun):
     def _launched(self, wanted: WrittenJob, job_id: str) -> Job:
         """Return the job that was just launched.
 
-        If the service gave it another name, remove it and raise ServiceError.
+        If the service has given the job another name, removes the job and raises ServiceError.
         """
         job = self.client.job(job_id)
         if job.friendly_name == wanted.full_name:
@@ -194,7 +194,8 @@ class DomainJobs(Noun):
     def _replaced(self, wanted: WrittenJob, old: Job) -> Job:
         """Launch a job that continues the old job, and return the new job as soon as it runs.
 
-        If the new job is refused, or fails before it has read anything, it is removed, and the old job runs again.
+        If the new job is refused, or fails before it has read any events, the new job is removed, and the old job runs
+        again.
         """
         ran = old.status not in (JobStatus.STOPPED, JobStatus.COMPLETED)
         try:
@@ -224,9 +225,9 @@ class DomainJobs(Noun):
         return self._launched(wanted, self.client.launch(wanted.request(from_=reached / 1000 if reached else None)))
 
     def _settled(self, job: Job, old: Job) -> tuple[str | None, Job]:
-        """Wait until a new job delivers, reads further or fails.
+        """Wait until a new job delivers rows, reads further or fails.
 
-        Returns the failure or None, and the job as last read.
+        Returns the error of the job, or None if there is no error, and the most recent state of the job.
         """
         begun = self.client.job(old.id).last_datetime or 0
         deadline = time.monotonic() + SETTLED_SECONDS
@@ -241,7 +242,10 @@ class DomainJobs(Noun):
 
 
 def definitions(wanted: WrittenJob, old: Job) -> list[FieldDifference]:
-    """Return the differences between a job and its definition in a file, as far as the service shows them."""
+    """Return the differences between a job and its definition in a file.
+
+    Parts that the service does not show are left out.
+    """
     differ = []
     if old.query and old.query.strip() != wanted.query.strip():
         differ.append(FieldDifference("query", old.query, wanted.query))
@@ -254,7 +258,7 @@ def definitions(wanted: WrittenJob, old: Job) -> list[FieldDifference]:
 
 
 def _check_files(wanted: WrittenJob, old: Job) -> None:
-    """Raise UsageError if a changed job would write files of the same name.
+    """Raise UsageError if a changed job would write files with the same name as before.
 
     The service cannot continue the numbers of such files.
     """
@@ -270,7 +274,7 @@ def _check_files(wanted: WrittenJob, old: Job) -> None:
 
 
 def exported(job: Job) -> dict[str, Any]:
-    """Convert a job to an entry of a file, as far as the service shows the job.
+    """Convert a job to an entry of a file. The entry has only the parts of the job that the service shows.
 
     svcctl's own service shows everything except the secrets.
     """
@@ -294,9 +298,9 @@ def _date(ms: int | None) -> str | None:
 
 
 def _hash(job: Job) -> str | None:
-    """Return the hash of a job's definition: from the job's name, or computed from the job.
+    """Return the hash of a job's definition. If the job's name has no hash, the hash is computed from the definition.
 
-    None if the name has no hash, and the service does not show the parameters.
+    Returns None if the name has no hash and the service does not show the parameters.
     """
     named, end = split_name(job.friendly_name or "")[1], job.extra.get("to")
     if named is None and "params" in job.extra:
@@ -305,17 +309,17 @@ def _hash(job: Job) -> str | None:
 
 
 def _is_applied(job: Job) -> bool:
-    """Whether the name of a job has a hash, which means that the job was applied from a file."""
+    """Return whether the name of a job has a hash. Only jobs that were applied from a file have a hash."""
     return split_name(job.friendly_name or "")[1] is not None
 
 
 def _is_in(job: Job, state: str) -> bool:
-    """Whether a job needs no start or stop to be in a state; a completed job never needs one."""
+    """Return whether a job is in a state already. A completed job counts as being in any state."""
     return job.status == JobStatus.COMPLETED or (job.status == JobStatus.STOPPED) == (state == STOPPED)
 
 
 def _is_of_type(job: Job, wanted: WrittenJob) -> bool:
-    """Whether a job has the type of destination that a file describes."""
+    """Return whether the destination of a job has the type that a file describes."""
     return (job.type or "").lower() == destinations.canonical_type(wanted.type)
 
 

@@ -1,4 +1,4 @@
-"""The plan of an `apply`: the steps from the actual state to the desired state, and the way to show them."""
+"""The plan of an `apply` command: the steps from the actual state to the desired state. Also prints the steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Wanted = TypeVar("Wanted")
 Existing = TypeVar("Existing")
 
 CHANGES = row_listing("action", "kind", "name", "key", "before", "after")
-"""The steps of `apply`, with a row for each key that differs."""
+"""The columns of the list of steps. The list has a row for each key that differs."""
 
 
 class Action(StrEnum):
@@ -28,7 +28,10 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldDifference:
-    """A field whose value changes. Both values are in words, or None if there is no value."""
+    """A field that changes, with its old and its new value.
+
+    Both values are in words. If there is no value, it is None.
+    """
 
     key: str
     before: str | None
@@ -37,7 +40,10 @@ class FieldDifference:
 
 @dataclass(frozen=True, slots=True)
 class PlanStep(Generic[Wanted, Existing]):
-    """The creation, change or removal of one thing: its desired state, its actual state, and their differences."""
+    """The creation, change or removal of one domain, role or job.
+
+    A step has the desired state, the actual state, and the differences between them.
+    """
 
     action: Action
     name: str
@@ -52,9 +58,10 @@ def plan(
     differ: Callable[[Wanted, Existing | None], Sequence[FieldDifference]],
     surplus: Callable[[Existing], bool],
 ) -> list[PlanStep[Wanted, Existing]]:
-    """Return the steps in the order of the desired things, and then the removals.
+    """Return the steps from the actual to the desired domains, roles or jobs. Removals come last.
 
-    An actual thing that is not desired is removed if `surplus` returns true for it.
+    Both arguments have names and values. If an actual name is not desired, its value is passed to `surplus`. If
+    `surplus` returns true, the domain, role or job is removed.
     """
     steps: list[PlanStep[Wanted, Existing]] = []
     for name, wanted in desired.items():
@@ -72,9 +79,9 @@ _TITLES = {Action.CREATE: "new ", Action.CHANGE: "", Action.REMOVE: "removed "}
 
 
 def show(svc: Context, kind: str, where: str, steps: Sequence[PlanStep[Any, Any]], format: str | None) -> None:
-    """Print the steps for things of a kind, as lines with - and +.
+    """Print the steps as lines with - and +, or in the format `format` if it is not None.
 
-    If `format` is not None, print them in that format.
+    `kind` is the kind of the changed things, such as `role`.
     """
     if format is not None:
         changed = [

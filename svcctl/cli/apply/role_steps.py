@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 UNREADABLE = Role()
-"""Stands for a role of a service that cannot show roles, so neither its existence nor its fields are known."""
+"""A placeholder for a role if the service cannot show roles. It is not known whether the role exists."""
 NOT_CHECKED = "the names of policies and applications (rule 7), which this service does not list"
 
 RoleStep = PlanStep[WrittenRole, Role]
@@ -38,7 +38,7 @@ class Roles(Noun):
     def steps(self, written: Sequence[WrittenRole], *, prune: bool) -> list[RoleStep]:
         """Return the steps that create or change the roles in files.
 
-        With `prune`, they also remove all other custom roles.
+        With `prune`, the steps also remove all custom roles that are in no file.
         """
         desired = {str(entry.role.name): entry for entry in written}
         actual = {name: existing for name in desired if (existing := self._found(name)) is not None}
@@ -123,6 +123,6 @@ def differences(current: Role, wanted: Role) -> list[FieldDifference]:
 
 
 def grants(written: WrittenRole, domain: str, action: Action) -> list[str]:
-    """Return a list with a warning about unlimited grants of a role; empty if the role has no unlimited grants."""
+    """Return a list with a warning if a role grants everything. Otherwise the list is empty."""
     granted = written.grants_all(update=action is not Action.CREATE)
     return [f"{written.label} grants {granted} of {domain}, including future ones."] if granted else []

@@ -1,4 +1,4 @@
-"""Run an `apply`: show the steps, ask, and make the steps one after the other."""
+"""Run an `apply` command: show the steps, ask for confirmation, and make the steps one after the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from svcctl.words import counted
 
 
 class Noun(ABC):
-    """The name, the warnings and the steps of one kind of things that files describe. Roles are such a kind."""
+    """A kind of things that files describe, such as roles. It has a name, and it checks and makes the steps."""
 
     kind: str
     """The name of the kind, such as `role`."""
@@ -25,9 +25,9 @@ class Noun(ABC):
 
     @abstractmethod
     def check(self, step: Any) -> str | None:
-        """Check a step before any step is made. Returns a description of the parts that cannot be checked, or None.
+        """Check a step before any step is made. Raises UsageError for a step that the service would refuse.
 
-        UsageError for a step that the service would refuse.
+        Returns a description of the parts that cannot be checked; None if everything was checked.
         """
 
     def warnings(self, steps: Sequence[Any]) -> Iterable[str]:
@@ -73,7 +73,10 @@ def carry_out(svc: Context, noun: Noun, steps: Sequence[PlanStep[Any, Any]], opt
 
 @contextmanager
 def _about_step(noun: Noun, step: PlanStep[Any, Any]) -> Iterator[None]:
-    """Add to errors the name of the thing that the step changes, and that the step can be repeated."""
+    """Add the name of the changed thing to errors in the block.
+
+    Also note in the error that the step can be repeated.
+    """
     try:
         yield
     except (ServiceError, Unavailable) as error:

@@ -1,4 +1,4 @@
-"""The columns of lists, one module per noun. Completion reads them, so these modules import no command."""
+"""The columns of lists, one module per noun. Completion reads these modules, so they do not import any command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LISTS = {
     "profile list": ("profile", "PROFILES"),
     "tables": ("tables", "TABLES"),
 }
-"""The module and the listing of each command that prints a list with --columns and --sort."""
+"""The module and the listing of each command that has --columns and --sort."""
 
 
 def column_names(command: str) -> tuple[str, ...]:

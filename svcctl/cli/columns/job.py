@@ -31,7 +31,10 @@ _ERROR = ListField[Watched](
 )
 _QUERY = ListField[Watched]("query", attrgetter("job.query"))
 _IS_FAILING = ListField[Watched]("failing", lambda row: models.status_text(row.job) == models.FAILING, "bool")
-"""A column that only programs get, because in their formats the status is the service's own word."""
+"""A column in formats for programs only.
+
+In these formats, the status is the service's own word, which does not show failures.
+"""
 
 # A narrow terminal leaves out the last columns, so the most important columns come first.
 _SHORT_ID = replace(_ID, value=attrgetter("short"))
@@ -40,7 +43,7 @@ _LAG_IN_WORDS = replace(_LAG_FIELD, shown=lambda row: None if row.lag is None el
 
 
 def _only_generated(jobs: Sequence[Watched]) -> bool:
-    """Whether the service states, for any of the jobs, the number of generated events but not of sent events."""
+    """Return whether the service states the number of generated events, but not of sent events, for any of the jobs."""
     return any(row.job.events_sent is None and row.job.event_generated is not None for row in jobs)
 
 
@@ -58,7 +61,7 @@ JOB = replace(
     moments=frozenset(("from", "to", "launched", "failingSince", "lastDelivered", "verified", "keptFrom")),
     whole=True,
 )
-"""A job with all fields that the service returned."""
+"""The columns of a single job, with all fields that the service returned."""
 WATCHED = Listing[Watched](
     (_ID, _STATUS, _IS_FAILING, _SENT, _RATE, _LAG_FIELD, _ERROR, _TYPE, _NAME, _GENERATED),
     people=(

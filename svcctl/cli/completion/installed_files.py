@@ -1,4 +1,4 @@
-"""The files that `svcctl completion --install` writes, which `--uninstall` removes again.
+"""The files that `svcctl completion --install` writes and `--uninstall` removes.
 
 Each file ends in a comment with a checksum of the text before the comment. So `--uninstall` recognises files of any
 version, and keeps a file that somebody has changed.
@@ -22,7 +22,10 @@ _PAGES = "svcctl*.1"
 
 @dataclass(slots=True)
 class Removed:
-    """The removed scripts, the number of removed manual pages, and the changed files, which were not removed."""
+    """The result of an uninstallation: the removed scripts, and the number of removed manual pages.
+
+    `changed` are files that were not removed, because somebody has changed them.
+    """
 
     scripts: list[Path] = field(default_factory=list)
     pages: int = 0
@@ -30,9 +33,9 @@ class Removed:
 
 
 def write(path: Path, text: str, *, comment: str | None = None) -> None:
-    """Write a file, and create its directory if that is missing.
+    """Write a file, and create its directory if the directory is missing.
 
-    If `comment` is given, a last line is added, which begins with `comment` and has the checksum.
+    If `comment` is given, a last line is added. It begins with `comment` and has the checksum.
     """
     seal = "" if comment is None else f"{comment} {_SEAL}{_checksum(text.encode())}\n"
     try:
@@ -43,10 +46,12 @@ def write(path: Path, text: str, *, comment: str | None = None) -> None:
 
 
 def remove(environment: Mapping[str, str], page_names: Iterable[str]) -> Removed:
-    """Remove the scripts of all shells and the manual pages. UsageError for a file that cannot be read or removed.
+    """Remove the scripts of all shells and the manual pages.
 
-    `page_names` are the names of this version's manual pages. A changed file with another name is not reported, because
-    it does not belong to svcctl.
+    Raises UsageError for a file that cannot be read or removed.
+
+    `page_names` are the names of this version's manual pages. If a changed file has another name, the file is not
+    reported, because it does not belong to svcctl.
     """
     removed, manual, names = Removed(), manual_directory(environment), set(page_names)
     for row in SHELLS.values():
@@ -64,7 +69,10 @@ def remove(environment: Mapping[str, str], page_names: Iterable[str]) -> Removed
 
 
 def stale_lines(environment: Mapping[str, str]) -> Iterator[tuple[Path, int]]:
-    """Yield the lines of the shells' start files that load a missing script, as pairs of file and line number."""
+    """Yield the lines in start files of shells that load a missing script.
+
+    Each line is a pair of file and line number.
+    """
     user = home.expanded_path("~")
     zsh = Path(environment.get("ZDOTDIR") or user)
     gone = [path for row in SHELLS.values() if not (path := row.place(environment)).exists()]
@@ -83,7 +91,7 @@ def stale_lines(environment: Mapping[str, str]) -> Iterator[tuple[Path, int]]:
 def _remove(path: Path) -> bool:
     """Remove a file if it is unchanged, and return whether it was removed.
 
-    A link stays, because the user has made it.
+    A symbolic link is not removed, because the user has made the link.
     """
     try:
         if path.is_symlink() or not path.is_file() or not _is_unchanged(path.read_bytes()):

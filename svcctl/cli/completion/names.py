@@ -1,10 +1,11 @@
-"""Names for completion that may change (profiles, jobs, tables, domains), or are too many for a script (zones).
+"""Names for completion that may change (profiles, jobs, tables, domains), or are too many for a script (time zones).
 
-Completion scripts get them from `svcctl complete KIND`.
+Completion scripts get these names from `svcctl complete KIND`.
 
 The names of a service are cached in a file for some seconds, so that the next press of Tab sends no request. A child
-process sends the request. The prompt waits for a moment; the child process keeps running until the cache is filled. At
-a prompt, errors must not be shown, no service is started, and no command that prints a secret is run.
+process sends the request. The shell prompt waits only for a moment, but the child process continues until the cache is
+filled. At a prompt, errors must not be shown. Also, no service may be started, and no command that prints a secret may
+be run.
 """
 
 from __future__ import annotations
@@ -34,12 +35,15 @@ from svcctl.service import process
 from svcctl.words import counted
 
 PROMPT_WAIT_SECONDS = 0.3
-"""The seconds for which a prompt waits for a service."""
+"""The number of seconds for which a shell prompt waits for a service."""
 ASKING = 5
-"""The seconds after which the child process gives up."""
+"""The number of seconds after which the child process gives up its request."""
 
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@/+-]*", re.ASCII)
-"""Matches names without characters that a shell expands, because completion puts the name on a command line."""
+"""A pattern for names that a shell does not expand.
+
+Only such names are offered, because they become part of a command.
+"""
 
 Pairs = list[tuple[str, str]]
 """Pairs of a name and a few words about the name."""
@@ -47,13 +51,19 @@ Pairs = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class NameKind:
-    """A kind of names: the function that lists the names, and the seconds for which they are cached (0: not at all)."""
+    """A kind of names: the function that lists the names, and the number of seconds for which the names are cached.
+
+    With 0 seconds, the names are not cached.
+    """
 
     names: Callable[[Context, str], Pairs]
-    """Lists the names. If the kind needs a domain or a table, the text is its name."""
+    """The function that lists the names.
+
+    If it needs a domain or a table, its text argument is the name of the domain or table.
+    """
     seconds: int = 0
     includes: Callable[[str], bool] = lambda meaning: True
-    """Returns whether a name is of this kind, given the meaning of the name."""
+    """A function that returns whether a name is of this kind. Its argument is the description of the name."""
 
 
 def names(svc: Context, kind: str, of: str = "") -> Pairs:
@@ -77,9 +87,9 @@ def _profiles(svc: Context, of: str) -> Pairs:
 
 
 def _jobs(svc: Context, of: str) -> Pairs:
-    """Return the IDs of jobs, then their friendly names without hashes.
+    """Return the IDs of jobs, and then the friendly names of jobs without their hashes.
 
-    A name that several jobs share is left out, because commands refuse it.
+    A name that several jobs share is left out, because commands refuse such a name.
     """
     from svcctl.api import models
     from svcctl.api.job_names import split_name
@@ -117,7 +127,7 @@ def _loaded(svc: Context, of: str) -> Pairs:
 def _columns(svc: Context, of: str) -> Pairs:
     """Return the columns of a table, of a query, or of the list that a command prints.
 
-    A query is given as bash passes it, perhaps in quotes. The columns of a query are those of its answer or of its
+    bash passes a query unchanged, perhaps in quotes. The columns of a query are the columns of its answer or of its
     table.
     """
     if of.startswith("svcctl "):
@@ -128,7 +138,7 @@ def _columns(svc: Context, of: str) -> Pairs:
 
 
 def _named(svc: Context, of: str, names: Callable[[str], Iterable[str]]) -> Pairs:
-    """Return the columns of a table, or the columns that a query names."""
+    """Return the columns of a table, or the columns in `names` of a query."""
     from svcctl.api import query
 
     named: Iterable[str] = (query.ALL_COLUMNS,)
@@ -152,7 +162,10 @@ def _language(svc: Context, of: str) -> Pairs:
 
 
 def _unquoted(text: str) -> str:
-    """Return a word without its shell quotes, if it begins with a quote. No query begins with a quote."""
+    """Return a word without its shell quotes.
+
+    A word that begins with a quote is in quotes, because a query never begins with one.
+    """
     if text[:1] not in ("'", '"'):
         return text
     try:
@@ -166,7 +179,10 @@ def _roles(svc: Context, of: str) -> Pairs:
 
 
 def _saved_queries(svc: Context, of: str) -> Pairs:
-    """Return the saved queries of the local service. They are read from its state, so the service need not run."""
+    """Return the saved queries of the local service.
+
+    They are read from its state, so the service need not be running.
+    """
     if svc.profile.name not in BUILT_IN or not svc.files.state.exists():
         return []
     extras.need("service", "the local service")
@@ -188,9 +204,10 @@ def _states(svc: Context, of: str) -> Pairs:
 
 
 def _zones(svc: Context, of: str) -> Pairs:
-    """Return the names of zones, except those of GMT.
+    """Return the names of time zones, except the names with GMT.
 
-    The scripts have the names of GMT zones as the interface writes them: its GMT-2 is the zone Etc/GMT+2.
+    The completion scripts have the names with GMT in the form of the interface, in which GMT-2 means the zone
+    Etc/GMT+2.
     """
     from zoneinfo import available_timezones
 
@@ -246,7 +263,7 @@ def _cached(svc: Context, kind: NameKind, of: str) -> Pairs:
 
 
 def _read(svc: Context, path: Path) -> tuple[float, Pairs]:
-    """Return the age of the cache in seconds, and its names.
+    """Return the age of the cache in seconds, and the cached names.
 
     Without a cache, the age is infinite, and there are no names.
     """
@@ -260,8 +277,8 @@ def _read(svc: Context, path: Path) -> tuple[float, Pairs]:
 def _refresh(svc: Context, kind: NameKind, of: str, path: Path, known: Iterable[tuple[str, str]]) -> None:
     """Fill the cache in a child process, and wait for the child for PROMPT_WAIT_SECONDS seconds.
 
-    If the request fails, the child writes the known names again, so that the next press of Tab does not repeat the
-    request.
+    If the request fails, the child process writes the known names again, so that the next press of Tab does not repeat
+    the request.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     svc = svc.with_flags(timeout=float(ASKING), retries=0)

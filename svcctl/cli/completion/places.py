@@ -1,6 +1,7 @@
-"""The table of a completion script: the words for each place of a command line, read from the command tree.
+"""The table of a completion script: the words that can be offered at each place of a command line.
 
-A script walks the words before the cursor to a *place* and looks that up:
+A script reads the words before the cursor, and so finds the *place* of the cursor. Then it looks up the place in the
+table:
 
     svcctl job 0            the first word after `svcctl job`: its commands
     svcctl job stop *       any argument of `svcctl job stop`
@@ -9,9 +10,9 @@ A script walks the words before the cursor to a *place* and looks that up:
     * --color               the values of an option of any command
     svcctl query --dest-param kafka
 
-Names, help and order come from the tree. Values come from the `Completes` markers in the signatures of the commands.
-Typer makes the tree from an app. The tree has no public type, because Typer's copy of Click is private; only attributes
-that Click documents are read.
+Names, help and order come from the command tree, which Typer makes from an app. Values come from the `Completes`
+markers in the signatures of the commands. The tree has no public type, because Typer's copy of Click is private. Only
+attributes that Click documents are read.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ COMPLETES_NOTHING = Completes()
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The words for a place: known words, names of a kind, or both."""
+    """The words for a place: words that are known in advance, names of a kind such as jobs, or both."""
 
     words: tuple[Word, ...] = ()
     kind: str = ""
@@ -55,7 +56,7 @@ class CompletionTable:
 
 @dataclass(frozen=True, slots=True)
 class CompletedParameter:
-    """An option or an argument of a command, with its marker. `names` is empty for an argument."""
+    """An option or an argument of a command, with its `Completes` marker. `names` is empty for an argument."""
 
     names: tuple[str, ...]
     accepted: tuple[str, ...]
@@ -71,18 +72,18 @@ class CompletedParameter:
 
     @property
     def typed(self) -> tuple[str, ...]:
-        """The names of the option after which a value can be completed; empty if it takes no value."""
+        """The names of the option after which a value can be completed; empty if the option takes no value."""
         return (*self.names, *self.accepted) if self.takes_value else ()
 
     @property
     def long_names(self) -> tuple[str, ...]:
-        """The names that are offered: the short name only if there is no long name."""
+        """The names that are offered. The short name is offered only if there is no long name."""
         return tuple(name for name in self.names if name.startswith("--")) or self.names
 
 
 @dataclass(frozen=True, slots=True)
 class CompletedCommand:
-    """A command of the tree: its words, its options (the global options last), its arguments, and its subcommands."""
+    """A command of the tree: its words, options, arguments and subcommands. Global options come last."""
 
     path: str
     options: tuple[CompletedParameter, ...]
@@ -129,7 +130,7 @@ def _parameters(command: Any) -> tuple[list[CompletedParameter], list[CompletedP
 
 
 def _declared(callback: Any) -> Any:
-    """Return the function inside Typer's wrappers, whose parameters are the options of the command."""
+    """Return the function inside Typer's wrappers. The parameters of this function are the options of the command."""
     return unwrap(callback, stop=lambda function: hasattr(function, "__signature__"))
 
 
@@ -156,7 +157,7 @@ def table(tree: Any) -> CompletionTable:
 
 
 def _usual(tree_commands: Iterable[CompletedCommand]) -> Mapping[str, Values]:
-    """Return the usual values of each option: the values in most of the commands that have the option."""
+    """Return the usual values of each option. These are its values in most of the commands that have the option."""
     counts: dict[str, Counter[Values]] = {}
     for command in tree_commands:
         for option in command.options:
@@ -168,7 +169,7 @@ def _usual(tree_commands: Iterable[CompletedCommand]) -> Mapping[str, Values]:
 def _places(command: CompletedCommand, usual: Mapping[str, Values]) -> Iterator[CompletionPlace]:
     """Yield the places of a command.
 
-    For all commands together, there is one place for the usual values of an option.
+    The usual values of an option are not included, because all commands together have one place for them.
     """
     names = (Word(name, option.meaning) for option in command.options for name in option.long_names)
     yield CompletionPlace(f"{command.path} -", Values((*names, Word("--help", "Show the help page."))))

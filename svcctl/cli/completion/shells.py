@@ -1,7 +1,7 @@
 """The completion scripts of bash, zsh and fish, and where each shell looks for its script.
 
-A script is the template of its shell, filled with the table of places; the template's code walks the command line. The
-words in a script are known in advance, so completing a word does not start Python. Names that may change come from
+A script is the template of its shell, filled with the table of places. The code of the template reads the command line.
+The words in a script are known in advance, so completing a word does not start Python. Names that may change come from
 `svcctl complete`.
 """
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """A shell: the file name of its script, the syntax of a case in the script, and the place of users' own scripts."""
+    """A shell: the file name of its script, the syntax of a case in the script, and the directory of users' own
+    scripts.
+    """
 
     file_name: str
     case: Callable[[Iterable[str]], str]
@@ -39,7 +41,7 @@ def script(shell: Shell, tree: Any) -> str:
     from importlib import resources
 
     from svcctl.cli.completion.places import (
-        table,  # imported late: 'svcctl complete' is in this noun, too, and needs no table
+        table,  # imported late, because 'svcctl complete' loads this module, too, and needs no table
     )
 
     script_table = table(tree)
@@ -54,9 +56,9 @@ def script(shell: Shell, tree: Any) -> str:
 
 
 def _cases(script_table: CompletionTable, shell: Shell) -> Iterator[str]:
-    """Yield a case for each different list of words.
+    """Yield a case of the script for each different list of words.
 
-    The first case that matches counts, so places with a `*` come last.
+    The first case that matches is used, so places with a `*` come last.
     """
     answers: dict[tuple[int, Values], list[str]] = {}
     for place in script_table.places:
@@ -70,7 +72,7 @@ def _cases(script_table: CompletionTable, shell: Shell) -> Iterator[str]:
 
 
 def _starred(name: str) -> str:
-    """Convert a place to a pattern. A star matches anything, and everything else is quoted."""
+    """Convert a place to a pattern of the shell. A star matches any text, and all other characters are quoted."""
     return f"{'*' * name.startswith('*')}'{name.strip('*')}'{'*' * name.endswith('*')}"
 
 
@@ -80,7 +82,7 @@ def quoted(text: str) -> str:
 
 
 def _short(meaning: str) -> str:
-    """Cut a meaning to a length that fits a list."""
+    """Cut the description of a word to a length that fits a list."""
     first = meaning.partition(";")[0].strip().rstrip(".")
     return first if len(first) <= 60 else first[:59].rstrip() + "…"
 

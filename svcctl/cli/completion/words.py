@@ -4,8 +4,9 @@
     OutputOpt = Annotated[Path, typer.Option("--output"), Completes(FILES)]
     IdArg = Annotated[str, typer.Argument(metavar="ID"), Completes("jobs")]
 
-Words that are rows of a table elsewhere (formats, operators, destinations, settings) come from a function. It imports
-the table only when a script is written, so that a command with the marker does not load the table.
+Formats, operators, destinations and settings are rows of tables in other modules. The words for them come from a
+function. The function imports the table only when a script is written, so a command with the marker does not load the
+table.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ if TYPE_CHECKING:
     from svcctl.dates.operators import Operator
 
 FILES, QUERY, EXPORTS = "files", "query", "exports"
-"""The kinds of words that scripts complete by themselves; the other kinds are rows of `svcctl.cli.completion.names`.
+"""The kinds of words that scripts complete by themselves. The module `svcctl.cli.completion.names` has the other kinds.
 
-These are file names, the text of a query, in which tables have names, and the files and states of exports.
+The kinds are file names, the text of a query, in which names of tables are completed, and the files and states of
+exports.
 """
 
 
 class Word(NamedTuple):
-    """A word to offer. If the word ends in `=` or `@`, no space is added, and the user types on."""
+    """A word to offer. If the word ends in `=` or `@`, no space is added, because the user continues the word."""
 
     text: str
     meaning: str = ""
@@ -43,7 +45,7 @@ class Completes(NamedTuple):
     """The words to offer for each value of --dest."""
 
     def known(self) -> tuple[Word, ...]:
-        """The known words. If they are rows of a table, the table is imported now."""
+        """The words that are known in advance. If the words are rows of a table, the table is imported now."""
         return as_words(self.words() if callable(self.words) else self.words)
 
 
@@ -134,7 +136,7 @@ def _parameters(rows: Iterable[Parameter]) -> Iterator[Word]:
 def profile_fields() -> Iterator[Word]:
     """Yield the fields of a profile.
 
-    A secret has three fields: for the secret itself, for a file that holds it, and for a command that prints it.
+    A secret has three fields: the secret itself, a file that has the secret, and a command that prints the secret.
     """
     from svcctl.profiles.settings import MAPPINGS, PROFILE_SETTINGS
 

@@ -1,9 +1,9 @@
-"""Help is plain text of at most 80 columns, which is made when somebody asks for it.
+"""Help pages, which are plain text of at most 80 columns. A page is made when it is printed.
 
-`topics` fills templates with the tables of the code, `command` reads the command tree, and `manual` converts the pages
-of commands to manual pages.
+The module `topics` fills templates with the tables of the code, `command` reads the command tree, and `manual` converts
+the pages of commands to manual pages.
 
-Every command line imports the names in this module; the other modules are imported when a page is printed.
+Every command line imports this module. The other modules are imported only when a page is printed.
 """
 
 from __future__ import annotations

@@ -15,12 +15,12 @@ from svcctl.cli.help import PAGE_WIDTH
 EVERYWHERE = "Global options (-p, -v, -q, --timeout) may stand anywhere: see 'svcctl --help'."
 MIN_WIDTH = 20
 _LITERAL = "\b"
-"""The mark at the beginning of a paragraph of a docstring whose lines are kept."""
+"""The character at the beginning of a docstring's paragraph if the lines of the paragraph must not be wrapped."""
 
 MAX_LISTED_OPTIONS = 12
 """The maximum number of options in one list.
 
-If there are more, they are listed under the headings of `rich_help_panel`.
+If a command has more options, they are listed under the headings that the parameter `rich_help_panel` gives.
 """
 
 Row = tuple[str, str]
@@ -37,11 +37,11 @@ class Page:
     path: str
     usage: str
     about: tuple[str, ...]
-    """The paragraphs of the description. A paragraph that begins with a backspace keeps its lines."""
+    """The paragraphs of the description. The lines of a paragraph that begins with a backspace are not wrapped."""
     arguments: tuple[Row, ...] = ()
     commands: tuple[Row, ...] = ()
     options: tuple[Section, ...] = ()
-    """All options except `HELP`, which belongs to the last section."""
+    """All options except `HELP`, which is added to the last section."""
     ending: str = ""
 
     @property
@@ -74,7 +74,7 @@ def described(command: Any, path: str) -> Page:
 
 
 def _sections(options: Sequence[Any]) -> tuple[Section, ...]:
-    """Return the options in the order of the signature. If there are many, they are grouped by heading.
+    """Return the options in the order of the signature. If there are many options, they are grouped by heading.
 
     Options without a heading come last.
     """
@@ -151,7 +151,7 @@ def _column(rows: Sequence[Row], width: int) -> int:
 
 
 def _definitions(rows: Sequence[Row], column: int, width: int) -> list[str]:
-    """Lay out names and their meanings in two columns. A name that is too long for its column has its own line."""
+    """Format names and their meanings in two columns. A name that is too long for its column has its own line."""
     lines: list[str] = []
     for name, meaning in rows:
         begin = f"  {name}".ljust(column)

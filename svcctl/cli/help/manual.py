@@ -76,15 +76,15 @@ def _about(paragraphs: Sequence[str]) -> Iterator[str]:
 
 
 def _literal(text: str, indent: int) -> Iterator[str]:
-    """Yield lines that are kept unchanged.
+    """Yield the roff for lines that must not be wrapped.
 
-    With the usual indent, lines of 80 columns would be wider than a terminal.
+    They get a smaller indent than usual, because lines of 80 columns would otherwise be wider than a terminal.
     """
     yield from (".PP", ".nf", f".in {indent}n", *map(_line, text.split("\n")), ".in", ".fi")
 
 
 def _options(page: Page, is_first: bool) -> Iterator[str]:
-    """Yield the arguments and the options, under headings if there are many. The option --help is left out."""
+    """Yield the arguments and the options. Many options are under headings, and the option --help is left out."""
     headed = len(page.options) > 1
     alone = page.arguments if headed else (*page.arguments, *page.options[0][1])
     if alone or headed:
@@ -111,5 +111,5 @@ ESCAPES = str.maketrans({"\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^
 
 
 def _line(text: str) -> str:
-    """Quote a text for roff, so that no part of it is a request or an escape."""
+    """Quote a text for roff, so that roff does not read any part of the text as a request or an escape."""
     return "\n".join(rf"\&{line}" if line.startswith(".") else line for line in text.translate(ESCAPES).split("\n"))

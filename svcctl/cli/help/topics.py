@@ -1,9 +1,9 @@
-"""The pages of topics: templates, filled with the tables of the code when a page is read.
+"""The pages of topics. Each page is a template, which is filled with the tables of the code when the page is printed.
 
-In a template, `@name@` is replaced with the value of that name in `FILLED`: a table between blank lines, or words in a
-paragraph. Paragraphs are wrapped; lines that begin with a blank stay as they are. A page longer than a screen names its
-sections below its title. The page of the query language is a file that `.ci/generate` writes, so that the page can be
-printed even if the language is not installed.
+In a template, `@name@` is replaced with a value: a table between blank lines, or words in a paragraph. The function in
+`FILLED` returns the values by their names. Paragraphs are wrapped, but lines that begin with a blank are not changed.
+If a page is longer than a screen, the names of its sections are added below its title. The page of the query language
+is a file that `.ci/generate` writes. So this page can be printed even if the language is not installed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from svcctl.dates.operators import Operator
 
 WRITTEN = "query-language"
-"""The topic whose page is a file."""
+"""The topic that has a complete page in a file, instead of a template."""
 SCREEN_LINES = 24
 """The number of lines of a page that fit a terminal. A longer page names its sections below its title."""
 MEMBER_INDENT, MEMBER_WIDTH = 16, 64
@@ -32,7 +32,7 @@ _FOLDER = Path(__file__).parent
 
 
 def read(topic: str) -> str:
-    """Return the page of a topic, without the newline at its end. The topic may be a part of another page."""
+    """Return the page of a topic, without the newline at its end. The page may be a part of another topic's page."""
     if topic in PARTS:
         whole, begin, end = PARTS[topic]
         text = read(whole)
@@ -49,7 +49,7 @@ def read(topic: str) -> str:
 def sections(page: str) -> list[str]:
     """Return the names of the sections of a page, from its headings.
 
-    All headings that begin with `functions:` give one name, `functions`.
+    A heading such as `functions: text` gives the name `functions`, and equal names are returned once.
 
     A heading is a line between blank lines that is not indented and does not end in a full stop or a colon.
     """
@@ -59,7 +59,7 @@ def sections(page: str) -> list[str]:
 
 
 def _with_sections(page: str) -> str:
-    """Add the names of its sections to a page, below the title, if the page is longer than a screen."""
+    """Add the names of the sections of a page below its title, if the page is longer than a screen."""
     names = sections(page)
     if len(page.split("\n")) <= SCREEN_LINES or not names:
         return page
@@ -69,7 +69,7 @@ def _with_sections(page: str) -> str:
 
 
 def _source(topic: str) -> str:
-    """Return the template of a topic, or the page if the topic's page is a file."""
+    """Return the template of a topic. For the topic WRITTEN, return its page."""
     name = f"{topic}.txt" if topic == WRITTEN else f"templates/{topic}.txt"
     return (_FOLDER / name).read_text(encoding="utf-8").strip("\n")
 
@@ -126,9 +126,10 @@ def holding(word: str) -> list[str]:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Lay out rows of cells.
+    """Format rows of cells as lines of a table.
 
-    The first column is as wide as its longest cell; the other columns share the rest, and wrap.
+    The first column is as wide as its longest cell. The other columns share the rest of the line, and their cells are
+    wrapped.
     """
     first = max(len(row[0]) for row in rows)
     width = (PAGE_WIDTH - 2 - first) // (len(rows[0]) - 1) - 2

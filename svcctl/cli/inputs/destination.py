@@ -1,6 +1,6 @@
 """The destination of a query's rows, from the options `--dest`, `--dest-param` and `--dest-json`.
 
-A value that is a secret is never taken from the command line, where other users can see it.
+Secrets are not accepted on the command line, because other users can see command lines.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def read(
 ) -> Destination | None:
     """Return the destination; None if none of these options is given.
 
-    Unknown keys are sent, too, and `note` gets a warning about them.
+    Unknown keys are sent, too, and `note` is called with a warning about them.
 
-    The type of --dest must be known, in upper or lower case; its required keys must be given, and all values must be
-    allowed. `endless` says that the query has no end. A type in a file may be the type of another service, which may
-    define it differently. So it is sent unchanged; if it is unknown, `note` gets a warning.
+    The type in --dest must be known, in upper or lower case. Its required keys must be given, and all values must be
+    allowed. `endless` says that the query has no end. A type in a file may be the type of another service, so it is
+    sent unchanged. If the type is unknown, `note` is called with a warning.
     """
     if type_ is None and file is None:
         if assignments:
@@ -50,9 +50,10 @@ def read(
 
 
 def warnings(destination: Destination) -> Iterator[tuple[str | None, str]]:
-    """Yield warnings about an unknown type, or about keys that a known type does not have: pairs of a key and a text.
+    """Yield warnings about an unknown type, or about keys that a known type does not have.
 
-    The key is None for a warning about the type. Unknown types and keys are sent nevertheless.
+    A warning is a pair of a key and a text. The key is None for a warning about the type. Unknown types and keys are
+    sent nevertheless.
     """
     from svcctl.api import destinations
 
@@ -86,7 +87,7 @@ def _assignment(assignment: str) -> tuple[str, str]:
 def _in_file(kind: str, content: dict[str, Any], source: str) -> Destination:
     """Return the destination in a file.
 
-    The parameters are an object, a list of objects, or members next to the type.
+    In the file, the parameters are an object, a list of objects, or members of the same object as the type.
     """
     from svcctl.api.destinations import Destination
 

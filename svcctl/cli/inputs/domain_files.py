@@ -15,7 +15,7 @@ KEYS = ("name", "plan", "time", "volume", "state")
 
 @dataclass(frozen=True, slots=True)
 class WrittenDomain:
-    """A domain in a file. Values that the file does not name stay unchanged."""
+    """A domain in a file. Values that are not in the file stay unchanged."""
 
     document: YamlDocument
     name: str
@@ -26,7 +26,7 @@ class WrittenDomain:
 
 
 def written(document: YamlDocument) -> WrittenDomain:
-    """Return the domain in a document. UsageError names the key that is wrong."""
+    """Return the domain in a document. Raises UsageError, with the name of the key, for a mistake."""
     document.check_keys(KEYS)
     return WrittenDomain(
         document,
@@ -50,7 +50,7 @@ def _amount(document: YamlDocument, key: str) -> float | None:
 
 
 def exported(domain: Domain) -> dict[str, Any]:
-    """Convert a domain to fields of a file, which `written` can read."""
+    """Convert a domain to fields of a file. The function `written` can read these fields."""
     values = {
         "name": domain.name,
         "plan": domain.plan,
@@ -62,7 +62,7 @@ def exported(domain: Domain) -> dict[str, Any]:
 
 
 def _state(domain: Domain) -> str | None:
-    """Return the state of a domain, enabled or disabled; None if it is not known."""
+    """Return the state of a domain, `enabled` or `disabled`; None if the state is not known."""
     if domain.status is None:
         return None
     return ENABLED if domain.status.casefold() == DomainStatus.ACTIVE.casefold() else DISABLED

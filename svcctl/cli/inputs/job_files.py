@@ -41,11 +41,11 @@ from svcctl.words import is_secret, mask, mask_urls
 KEYS = ("name", "query", "from", "to", "time_zone", "destination", "state")
 RUNNING, STOPPED = "running", "stopped"
 Secret = Callable[[], str]
-"""Reads a secret. The secret is read at most once."""
+"""A function that returns a secret. It reads the secret on the first call only."""
 _TEXT_IN_HASHES = re.compile(r"-?\d+(?:\.\d+[eE]\d+|[eE].+)")
-"""Numbers that count as text in hashes, as YAML 1.1 reads 1e3 and 1.5e3.
+"""A pattern for numbers that count as text in hashes, such as 1e3 and 1.5e3. YAML 1.1 reads such numbers as text.
 
-So the hashes of existing jobs stay the same.
+With this rule, the hashes of existing jobs stay the same.
 """
 _NAME_OF_FILES = {"s3": "s3.fileName", "hdfs": "file"}
 """The parameter that names the files of a destination, by the type of the destination."""
@@ -53,7 +53,7 @@ _NAME_OF_FILES = {"s3": "s3.fileName", "hdfs": "file"}
 
 @dataclass(frozen=True, slots=True)
 class WrittenJob:
-    """A job in a file; `secrets` are read when the job is launched."""
+    """A job in a file. The secrets are read when the job is launched."""
 
     document: YamlDocument
     name: str
@@ -65,10 +65,10 @@ class WrittenJob:
     """The parameters without the secrets."""
     secrets: Mapping[str, Secret] = field(repr=False)
     hashes: Sequence[str]
-    """The hash of the definition, and the hashes that the same definition would have with other quotes in the file."""
+    """The hash of the definition, and its hashes if other values in the file were in quotes."""
     state: str
     warnings: Sequence[str]
-    """Warnings about unknown parts of the destination, which are sent nevertheless."""
+    """Warnings about unknown parts of the destination. Such parts are sent nevertheless."""
 
     @property
     def files(self) -> str | None:
@@ -104,9 +104,9 @@ class WrittenJob:
 
     @property
     def question(self) -> QueryRequest:
-        """A request with an empty range, to check the query without reading events.
+        """A request with an empty range, which checks the query without reading events.
 
-        The range has an end if the job has an end.
+        The range has an end only if the job has an end.
         """
         from_, to = ("now", None) if self.to is None else (0, 0)
         return QueryRequest(from_, to=to, query=self.query, limit=0)
@@ -115,9 +115,9 @@ class WrittenJob:
 def hash_of(query: str, end: Moment | None, type_: str, params: Mapping[str, Any]) -> str:
     """Return the hash of a job's definition: six digits for the whole definition, then two for the name of its files.
 
-    The whole definition is the query, its end, and the destination without secrets; the start and the state do not
-    count. An end relative to now counts as text, so that the hash stays the same at a later time. URLs are masked,
-    because services may show them masked.
+    The whole definition is the query, its end, and the destination without secrets. The start and the state do not
+    change the hash. An end relative to now is hashed as text, so that the hash stays the same later. Secrets in URLs
+    are masked before the hash, because services may show such URLs masked.
     """
     kind, end = destinations.canonical_type(type_), float(end) if isinstance(end, int) else end
     params = {key: mask_urls(value) if isinstance(value, str) else value for key, value in params.items()}
@@ -134,7 +134,7 @@ def _digits(value: Any, count: int) -> str:
 
 
 def written(document: YamlDocument, now: datetime) -> WrittenJob:
-    """Return the job in a document. UsageError names the key that is wrong."""
+    """Return the job in a document. Raises UsageError, with the name of the key, for a mistake."""
     document.check_keys(KEYS)
     name = document.needed("name")
     if job_names.split_name(name)[1] is not None or job_names.is_whole(name):
@@ -183,7 +183,10 @@ def written(document: YamlDocument, now: datetime) -> WrittenJob:
 
 
 def _zone(document: YamlDocument) -> Zone | None:
-    """Return the zone of the dates. UsageError for `local`, because a file must mean the same on every computer."""
+    """Return the zone of the dates.
+
+    Raises UsageError for `local`, because a file must mean the same on every computer.
+    """
     text = document.text("time_zone")
     if text is None:
         return None
@@ -207,7 +210,7 @@ def _moment(document: YamlDocument, key: str, zone: Zone | None) -> Moment | Non
 
 
 def _destination(document: YamlDocument) -> tuple[str, YamlDocument]:
-    """Return the type and the parameters as the file writes them."""
+    """Return the type and the parameters of the destination, as they are written in the file."""
     example = "for example: destination: {type: Kafka, params: {bootstrap.servers: host:9092, topic: web}}"
     destination = document.below("destination", hint=example)
     if not destination.fields:
@@ -226,10 +229,10 @@ class _Parameters:
     sent: Mapping[str, Any]
     """The parameters that are not secrets, as they are sent."""
     hashed: Sequence[Mapping[str, Any]]
-    """The same parameters for three hashes: as written, with all texts in quotes, and with no text in quotes."""
+    """The parameters for three hashes: as they are written, with all texts in quotes, and with no text in quotes."""
     secrets: Mapping[str, Secret]
     keys: Mapping[str, str]
-    """The keys of all parameters as the file writes them."""
+    """The keys of all parameters, as they are written in the file."""
 
 
 def _parameters(kind: str, document: YamlDocument) -> _Parameters:
@@ -260,9 +263,10 @@ def _parameters(kind: str, document: YamlDocument) -> _Parameters:
 
 
 def _hashed(form: Form, written: str, sent: Any) -> tuple[Any, Any, Any]:
-    """Return the value of a parameter for the three hashes: as the file writes it, with quotes, and without quotes.
+    """Return the value of a parameter for the three hashes: as it is written, with quotes, and without quotes.
 
-    A text without quotes that is also a JSON number, true or false counts as that value, although it is sent as text.
+    A text without quotes may also be a JSON number, true or false. Then the hash is made from this number or boolean,
+    although the parameter is sent as text.
     """
     if form.read is str:
         value = json_value(written)
@@ -274,7 +278,10 @@ def _hashed(form: Form, written: str, sent: Any) -> tuple[Any, Any, Any]:
 
 
 def _secret(document: YamlDocument, key: str, value: str) -> tuple[str, Secret] | None:
-    """Return the name of a parameter that is a secret, and a function that reads it; None for any other parameter."""
+    """Return the name of a parameter that is a secret, and a function that reads the secret.
+
+    Returns None for any other parameter.
+    """
     name, _, way = key.rpartition("_")
     if way in ("file", "command") and is_secret(name):
         return name, cache(partial(_read_secret, document, key, way, value))

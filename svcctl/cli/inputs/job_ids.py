@@ -1,7 +1,7 @@
-"""The IDs of jobs on a command line: arguments, or, if an argument is `-`, the IDs on standard input.
+"""The IDs of jobs on a command line. Each argument is an ID, or `-` for the IDs on standard input.
 
-Standard input has one ID per line, as `svcctl job list --ids` prints them. It may also be csv or tsv with a column
-`id`, as `svcctl job list` prints into a pipe.
+Standard input has one ID per line, such as the output of `svcctl job list --ids`. It may also be csv or tsv with a
+column `id`, such as the output of `svcctl job list` in a pipe.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from svcctl.errors import Advice, CommandLine, UsageError
 
 
 def read(arguments: Iterable[str]) -> list[str]:
-    """Return the given IDs without duplicates. The IDs on standard input take the place of `-`."""
+    """Return the IDs without duplicates. The argument `-` is replaced with the IDs on standard input."""
     ids = [
         job_id
         for word in arguments
@@ -24,7 +24,7 @@ def read(arguments: Iterable[str]) -> list[str]:
 
 
 def listed(source: str) -> list[str]:
-    """Return the IDs in a text. UsageError for a list without a column of IDs."""
+    """Return the IDs in a text. Raises UsageError for a list without a column of IDs."""
     source = source.lstrip()
     first = source.partition("\n")[0]
     delimiter = next((separator for separator in ("\t", ",") if separator in first), None)

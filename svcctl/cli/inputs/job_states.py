@@ -1,4 +1,7 @@
-"""The states of jobs in the text of an option, such as `--status running,failing`, in upper or lower case."""
+"""The states of jobs in the value of an option, such as `--status running,failing`.
+
+Upper and lower case are the same.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,18 @@ from svcctl.words import did_you_mean
 
 
 def to_list(text: str | None, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
-    """Return the states in an option's text; empty if the option is not given. UsageError for an unknown state."""
+    """Return the states in an option's text; empty if the option is not given.
+
+    Raises UsageError for an unknown state.
+    """
     return _checked(_named(text), jobs, (*JobStatus, FAILING))
 
 
 def to_wait_for(text: str, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
     """Return the states in an option's text.
 
-    UsageError if the text names no state, or an unknown state, for which the command would wait forever.
+    Raises UsageError if the text has no state. Also raises UsageError for an unknown state, because the command would
+    wait for it forever.
     """
     if not _named(text):
         raise UsageError(f"'{text}' names no state", hint=_listed(JobStatus))
@@ -38,7 +45,7 @@ def _named(text: str | None) -> dict[str, str]:
 def _checked(states: Mapping[str, str], jobs: Callable[[], Iterable[Job]], choices: Collection[str]) -> frozenset[str]:
     """Return the same states.
 
-    UsageError for a state that is not in `choices`, not in OTHER_STATUSES, and not the state of any job.
+    Raises UsageError for a state that is not in `choices`, not in OTHER_STATUSES, and not the state of any job.
     """
     for state in sorted(states.keys() - {*choices, *OTHER_STATUSES}):
         if state not in {job.status.upper() for job in jobs()}:

@@ -1,4 +1,4 @@
-"""The options of reading files of events, which `service load` and `query --load` share."""
+"""The options for reading files of events. `service load` and `query --load` share these options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def zone_name(text: str) -> str:
-    """Return the name of a time zone that loads understand. UsageError for any other name."""
+    """Return the name of a time zone that loads understand. Raises UsageError for any other name."""
     from svcctl.dates.zones import named_zone
 
     return named_zone(text).shared_name
@@ -24,9 +24,9 @@ def zone_name(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
-    """The options of reading files, as they were typed.
+    """The options for reading files, as they were typed.
 
-    The format and the time zone are missing, because their options have other names in each command.
+    The format and the time zone are missing, because each command has its own names for these options.
     """
 
     time_field: Annotated[
@@ -121,7 +121,7 @@ class ReadingOptions:
     def read(
         self, format: str | None, time_zone: str | None, *, replace: bool = False, fixed_columns: bool = False
     ) -> LoadOptions:
-        """Return the options of a load. UsageError for values that cannot be used."""
+        """Return the options of a load. Raises UsageError for values that cannot be used."""
         from svcctl.api.loads import LoadOptions, SkipLimit
 
         if self.strict and self.max_skipped is not None:
@@ -161,7 +161,7 @@ def _yes_or_no(text: str | None) -> bool | None:
 
 
 def _names(text: str | None) -> tuple[str, ...]:
-    """Parse names such as `a,b,c`. No name may be repeated, not even in another case of letters."""
+    """Parse names such as `a,b,c`. Names must differ in more than upper and lower case."""
     names = [] if text is None else [name.strip() for name in text.split(",")]
     if not all(names) or len({name.casefold() for name in names}) < len(names):
         raise UsageError(f"--names '{text}' has an empty name, or one twice", hint="such as --names time,user,action")

@@ -16,7 +16,7 @@ from svcctl.cli.inputs.variables import filled, variables
 from svcctl.errors import Advice, CommandLine, UsageError
 
 _NAME = r"\w+(?:\.\w+)+"
-"""Matches a table's name, which people type instead of a query."""
+"""A pattern for the name of a table, which people sometimes type instead of a query."""
 _FILE = r"@?([\w./~-]{1,200})"
 _WAYS = "give it as an argument, on standard input, or with -F FILE"
 
@@ -24,9 +24,8 @@ _WAYS = "give it as an argument, on standard input, or with -F FILE"
 def read(text: str | None, file: Path | None) -> str:
     """Return the query from an argument, a file or standard input.
 
-    Standard input is read for `-`, and in a pipe if no query is given.
-
-    UsageError if the query is given twice, or not at all.
+    Standard input is read if the argument is `-`. It is also read if no query is given and standard input is a pipe.
+    Raises UsageError if the query is given twice, or not at all.
     """
     if text is None and file is None:
         piped = "" if sys.stdin.isatty() else read_text(STDIN, "the query")
@@ -68,9 +67,8 @@ def given(text: str | None, file: Path | None, query_id: str | None, var: Sequen
 def fill(text: str, assignments: Sequence[str]) -> str:
     """Replace each `{{k}}` in a query with its value, as a string literal.
 
-    UsageError if a name has no value, or a value has no name in the query.
-
-    Without assignments the text is unchanged.
+    Without assignments, the text is unchanged. Raises UsageError if a name in the query has no value, or if the query
+    does not have the name of a value.
     """
     values = variables(assignments)
     if not values:

@@ -1,4 +1,4 @@
-"""Roles from files or from the options of a command, checked against the rules."""
+"""Roles from files or from the options of a command, which are checked against the rules for roles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from svcctl.words import choices, did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A finding of the rules, with the file, line and role that it is about."""
+    """A mistake that the rules for roles have found, with its file, line and role."""
 
     file: str
     line: int | None
@@ -58,7 +58,7 @@ class WrittenRole:
 
     @property
     def granted_names(self) -> list[tuple[str, str]]:
-        """The policies and applications that the role names, each with its field."""
+        """The policies and applications that the role grants by name, each with its field."""
         named = (("policies", self.role.policies), ("applications", self.role.applications))
         return [(key, name) for key, names in named for name in names or () if name != EVERYTHING]
 
@@ -66,7 +66,7 @@ class WrittenRole:
         return lint(self.fields, update=update)
 
     def findings(self) -> list[Located]:
-        """The findings of the rules, each with its place."""
+        """The mistakes that the rules have found, each with its place."""
         name, line_of = self.fields.get("name"), self.document.line_of
         return [
             Located(self.source, line_of(finding.key), name, finding.level, finding.rule, finding.message)
@@ -74,13 +74,16 @@ class WrittenRole:
         ]
 
     def grants_all(self, *, update: bool = False) -> str | None:
-        """Describe the unlimited grants of the role in words; None if there are none."""
+        """Describe the unlimited grants of the role in words. Returns None if the role has no unlimited grants."""
         words = [f"all {word}" for word in grants_all(self.fields, update=update)]
         return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words) or None
 
 
 def require_sound(role: WrittenRole, *, update: bool = False) -> WrittenRole:
-    """Return the same role. UsageError if it breaks the rules, with the first error and the number of other errors."""
+    """Return the role if it follows the rules.
+
+    Otherwise raises UsageError, with the first mistake and the number of other mistakes.
+    """
     errors = [finding for finding in role.lint(update=update) if finding.level == "error"]
     if not errors:
         return role
@@ -91,9 +94,10 @@ def require_sound(role: WrittenRole, *, update: bool = False) -> WrittenRole:
 
 
 def applied(role: WrittenRole) -> WrittenRole:
-    """Return the same role.
+    """Return the role if `apply` can use it.
 
-    UsageError if it has no name, by which `apply` finds roles, or if it breaks a rule for updates.
+    Raises UsageError if the role has no name, because `apply` finds roles by their names. Also raises UsageError if the
+    role breaks a rule for updates.
     """
     role.document.needed("name")
     return require_sound(role, update=True)
@@ -116,7 +120,7 @@ def require_available(role: WrittenRole, domain: str, available: Mapping[str, Co
 
 @dataclass(frozen=True, slots=True)
 class Linted:
-    """The findings in a file, and the number of its roles. If the file cannot be read, that is a finding, too."""
+    """The mistakes in a file, and the number of roles in the file. A file that cannot be read counts as a mistake."""
 
     source: str
     count: int
@@ -128,7 +132,7 @@ class Linted:
 
 
 def linted(path: Path) -> Linted:
-    """Return the findings of the rules in a file."""
+    """Check the roles in a file, and return the mistakes."""
     source = text.name(path)
     try:
         roles = read_roles([path])
@@ -139,14 +143,14 @@ def linted(path: Path) -> Linted:
 
 
 def read_roles(paths: Iterable[Path], var: Sequence[str] = ()) -> list[WrittenRole]:
-    """Return the roles in files. UsageError names the file, and the line and the key if they are known."""
+    """Return the roles in files. Raises UsageError, with the file, line and key if they are known, for a mistake."""
     return list(map(written, yaml_files.read(paths, "role", var)))
 
 
 def written(document: YamlDocument) -> WrittenRole:
     """Return the role in a document.
 
-    Texts in resourceIds become numbers; the rules report texts that are not numbers.
+    Texts in resourceIds become numbers. Texts that are not numbers stay texts, and the rules report them.
     """
     resources = document.fields.get("resourceIds")
     if not isinstance(resources, Mapping):
@@ -156,7 +160,7 @@ def written(document: YamlDocument) -> WrittenRole:
 
 
 def _number(value: Any) -> Any:
-    """Convert a text to the whole number that it spells; any other value is returned unchanged."""
+    """Convert the text of a whole number to the number. Any other value is returned unchanged."""
     whole = integer(value) if isinstance(value, str) else None
     return value if whole is None else whole
 
@@ -206,7 +210,7 @@ class RoleOptions:
     def read(self, missing: str) -> list[WrittenRole]:
         """Return the roles in the file, or the role that the options describe.
 
-        `missing` is the message of the error if neither is given.
+        `missing` is the message of the error if neither a file nor such options are given.
         """
         values: dict[str, Any] = {
             "name": self.name,

@@ -1,4 +1,4 @@
-"""Text that a command line takes from a file or from standard input; `-` is standard input everywhere."""
+"""Text that a command reads from a file or from standard input. `-` always means standard input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STDIN = "-"
 
 
 def read(source: Path | str, what: str) -> str:
-    """Read the text of a file or of standard input. UsageError says that `what` cannot be read, and why."""
+    """Read the text of a file or of standard input. Raises UsageError, which names `what`, if reading fails."""
     try:
         text = encoding.decoded_text(read_bytes(source, what))
     except UnicodeDecodeError as error:
@@ -29,7 +29,7 @@ def read(source: Path | str, what: str) -> str:
 
 
 def read_bytes(source: Path | str, what: str) -> bytes:
-    """Read the bytes of a file or of standard input. UsageError says that `what` cannot be read, and why."""
+    """Read the bytes of a file or of standard input. Raises UsageError, which names `what`, if reading fails."""
     try:
         if str(source) != STDIN:
             return Path(source).read_bytes()
@@ -48,7 +48,7 @@ class InputLines:
         self._bytes = b""
 
     def next(self, what: str) -> bytes:
-        """Return the next line. UsageError if there is no further line."""
+        """Return the next line. Raises UsageError if there is no further line."""
         while b"\n" not in self._bytes.lstrip() and (block := self._block(what)):
             self._bytes += block
         line, _, self._bytes = self._bytes.lstrip().partition(b"\n")
@@ -57,7 +57,7 @@ class InputLines:
         return line
 
     def is_over(self, what: str) -> bool:
-        """Whether there is no further line. This does not wait for a line to arrive."""
+        """Return whether standard input has ended. This function does not wait for a line to arrive."""
         while not self._bytes.strip() and select.select([self._stdin], [], [], 0)[0] and (block := self._block(what)):
             self._bytes += block
         return not self._bytes.strip()
@@ -73,7 +73,7 @@ class InputLines:
 def as_file(source: Path, directory: Callable[[], Path]) -> Iterator[Path]:
     """Yield the path of a file. Standard input, a pipe or a device is copied to a temporary file in `directory`.
 
-    UsageError if there is no such file.
+    Raises UsageError if there is no such file.
     """
     if source.is_file() and str(source) != STDIN:
         yield source.absolute()

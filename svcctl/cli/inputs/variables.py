@@ -1,4 +1,4 @@
-"""The variables of queries and of files for `apply`: each `{{k}}` in a text, and the values that --var gives them."""
+"""The variables of queries and of files for `apply`: each `{{k}}` in a text, and the values that --var gives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _QUOTED_VARIABLE = re.compile(rf"""(["']){_VARIABLE.pattern}\1""")
 
 
 def variables(assignments: Sequence[str]) -> dict[str, str]:
-    """Return the values of --var, by their names."""
+    """Return the values in the options --var, by the names of the variables."""
     values: dict[str, str] = {}
     for assignment in assignments:
         key, equals, value = assignment.partition("=")

@@ -1,6 +1,7 @@
-"""YAML files that describe things: one document or many, or lists, with the file and line of each key.
+"""YAML files that describe domains, roles or jobs, with the file and line of each key for messages.
 
-A document holds one thing or a list of things; a file may have several documents.
+A document has one domain, role or job, or a list of them. A file may have several documents. A domain, role or job is
+called a thing here.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from svcctl.io.yaml_text import Tree, YamlError
 from svcctl.words import did_you_mean
 
 COMMAND_LINE = "the options"
-"""The name of the source of a thing that options describe."""
+"""The name of the source in messages, if options describe a thing instead of a file."""
 
 
 class FileError(UsageError):
-    """An error in a file, or in the options that replace a file. It has the line if the line is known."""
+    """An error in a file, or in options that replace a file. It has the number of the line if it is known."""
 
     def __init__(self, source: str, line: int | None, problem: str, *, hint: str | None = None) -> None:
         super().__init__(f"{_place(source, line)}: {problem}", hint=hint)
@@ -37,10 +38,10 @@ def _place(source: str, line: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """A thing in a file: its fields, and the line of each field.
+    """A domain, role or job in a file: its fields, and the line of each field.
 
-    Inner fields are named `resourceIds.<label>`, or `resourceIds.<label>[0]` for the first element of a list. A field
-    may be a secret, so the repr has no fields.
+    An inner field has a name such as `resourceIds.<label>`, or `resourceIds.<label>[0]` for the first element of a
+    list. A field may be a secret, so the repr does not show the fields.
     """
 
     fields: Mapping[str, Any] = field(repr=False)
@@ -70,13 +71,16 @@ class YamlDocument:
                 raise self.error(f"unknown key '{key}'", key, hint=hint)
 
     def needed(self, key: str) -> str:
-        """Return the text of a required key. UsageError if the key is missing."""
+        """Return the text of a required key. Raises UsageError if the key is missing."""
         if key not in self.fields:
             raise self.error(f"the {key} is missing")
         return self.text(key) or ""
 
     def text(self, key: str) -> str | None:
-        """Return the text of a key; None if the key is missing. UsageError if the value is blank, or not text."""
+        """Return the text of a key; None if the key is missing.
+
+        Raises UsageError if the value is blank, or not text.
+        """
         value = self.fields.get(key)
         if key not in self.fields:
             return None
@@ -87,7 +91,7 @@ class YamlDocument:
         return value
 
     def below(self, key: str, *, hint: str | None = None) -> YamlDocument:
-        """Return the mapping of a key as a separate document. It is empty if the key has no value."""
+        """Return the mapping of a key as a separate document, which is empty if the key has no value."""
         value = self.fields.get(key)
         if value is not None and not isinstance(value, Mapping):
             raise self.error(f"{key} is not a mapping", key, hint=hint)
@@ -106,8 +110,8 @@ class YamlDocument:
 def read(paths: Iterable[Path], kind: str, var: Sequence[str] = ()) -> list[YamlDocument]:
     """Read the things of a kind (such as `role`) in files, and fill in their variables. `-` is standard input.
 
-    UsageError for a mistake in a file, and for two things with the same name. It names the file, and the line and the
-    key if they are known.
+    Raises UsageError for a mistake in a file, and for two things with the same name. The error names the file, and the
+    line and the key if they are known.
     """
     documents: list[YamlDocument] = []
     for path in paths:
@@ -149,7 +153,7 @@ def unique(documents: Iterable[YamlDocument], kind: str) -> None:
 def fill(documents: Sequence[YamlDocument], assignments: Sequence[str]) -> list[YamlDocument]:
     """Replace each `{{name}}` in the texts of documents: in `query` with a quoted literal, elsewhere without quotes.
 
-    UsageError for a name that has no value, and for a value that no text uses.
+    Raises UsageError for a name that has no value, and for a value that no text uses.
     """
     values = variables(assignments)
     used: set[str] = set()
@@ -178,7 +182,7 @@ def fill(documents: Sequence[YamlDocument], assignments: Sequence[str]) -> list[
 
 
 def to_yaml(bodies: Sequence[Mapping[str, Any]]) -> str:
-    """Write things as YAML that `read` can read: a single thing as a mapping, several things as a list.
+    """Return things as YAML that `read` can read. A single thing is a mapping, and several things are a list.
 
     The text has no newline at its end.
     """

@@ -1,6 +1,6 @@
-"""One module per noun. Each module has a `register` that adds its commands to the root app.
+"""The commands, with one module per noun. Each module has a function `register` that adds its commands to the root app.
 
-No module imports another one.
+The modules do not import each other.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ NOUNS = {
 }
 """The purpose of each noun, in the order of the root's help page.
 
-This page is made without importing the modules of the nouns.
+The help page of the root is made without importing the modules of the nouns.
 """
 
 
 def page_of(noun: str, command: Callable[..., object]) -> str:
-    """Return the help page of a noun that is a single command: the noun's purpose, then the command's docstring."""
+    """Return the help text of a noun that is a single command: the noun's purpose, then the command's docstring."""
     return f"{NOUNS[noun]}\n\n{cleandoc(command.__doc__ or '')}"
 
 
 def verbs_of(noun: str, *paragraphs: str) -> App:
     """Return the app of a noun, to which the noun's module adds verbs.
 
-    The help page of the app has the noun's purpose, then the paragraphs.
+    The help page of the app has the noun's purpose, and then `paragraphs`.
     """
     return App(help="\n\n".join((NOUNS[noun], *paragraphs)), no_args_is_help=True)

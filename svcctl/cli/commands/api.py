@@ -1,4 +1,4 @@
-"""`svcctl api`: any signed request, for operations that have no command."""
+"""`svcctl api`: send any signed request. It serves for operations that have no command."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
 _USAGE = Advice("usage: svcctl api [METHOD] PATH, such as ", CommandLine("svcctl api /search/jobs"))
 
 PATHS = ("/search/query", "/search/jobs", "/search/job/", "/domain", "/domain/")
-"""The paths of the interface, or the beginnings of these paths."""
+"""The paths of the interface that are offered for completion.
+
+A path that ends in a slash is only the beginning of a path.
+"""
 
 MethodArg = Annotated[
     str | None,
@@ -114,7 +117,10 @@ def api(
 
 
 def _operation(method: str | None, path: str | None, data: str | None) -> tuple[str, str]:
-    """Return the method and the path. If only a path is given, Typer takes it for the method, and the method is GET."""
+    """Return the method and the path.
+
+    If only a path is given, Typer passes the path as `method`. The method is then GET.
+    """
     if path is None and (method is None or method.upper() not in METHODS):
         method, path = None, method
     if method is not None and method.upper() not in METHODS:

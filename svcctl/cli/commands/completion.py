@@ -84,7 +84,7 @@ def manual_pages(ctx: typer.Context, directory: DirectoryArg) -> None:
 def _uninstall(svc: Context, pages: Mapping[str, str]) -> None:
     """Remove the installed files.
 
-    Notes name the files that are kept, and the lines of start files that the user should remove.
+    Notes name the files that are not removed, and the lines in start files of shells that the user should remove.
     """
     removed = installed_files.remove(svc.environment, pages)
     for path in removed.scripts:

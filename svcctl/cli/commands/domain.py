@@ -183,9 +183,9 @@ def rm(ctx: typer.Context, name: DomainArg, yes: YesOpt = False, if_needed: IfTh
 
 
 def _full_name(svc: Context, name: str) -> str:
-    """Return the full name of a domain, with its @ part.
+    """Return the full name of a domain, such as acme@demo.
 
-    If the service does not return the domain, return the typed name.
+    If the service does not know the domain, return the typed name.
     """
     if "@" not in name:
         with suppress(SvcctlError):
@@ -200,7 +200,7 @@ def _about(domain: Domain) -> str:
 
 
 def _users(domain: Domain) -> str:
-    """Describe the users that a deletion removes, by name if the service lists them."""
+    """Describe the users that are removed with a domain. The users are named if the service lists them."""
     users = domain.extra.get("users")
     if not isinstance(users, list):
         return " and its users, completely when they have no other domain"

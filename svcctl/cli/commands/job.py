@@ -121,10 +121,10 @@ FiguresOpt = Annotated[
 ]
 
 Change = Callable[[str], Changed]
-"""Changes the job that has this ID."""
+"""A function that changes the job with an ID, and returns the changed job."""
 
 LAST_LOOK = 5.0
-"""The seconds after --max-time in which the service may still answer. Then the command ends in any case."""
+"""The number of seconds for which the service may still answer after --max-time. Then the command ends in any case."""
 
 _app = verbs_of("job", "FAILING is a running job with an error. Programs get 'status' RUNNING and 'failing' true.")
 
@@ -454,7 +454,10 @@ def _chosen(svc: Context, names: Sequence[str], *, changes: bool = False) -> Cho
 
 
 def _oldest(svc: Context, typed: Any) -> int:
-    """Convert --from to epoch milliseconds. A note names the zone if the zone was not typed."""
+    """Convert --from to epoch milliseconds.
+
+    If the date was typed without a zone, a note names the zone that is used.
+    """
     from svcctl.dates.range import read_in, start_of
 
     zone = svc.profile.time_zone
@@ -467,7 +470,7 @@ def _oldest(svc: Context, typed: Any) -> int:
 
 
 def _delivering(svc: Context) -> Chosen:
-    """Return all jobs that deliver something. A note has the number of the other jobs."""
+    """Return all jobs that deliver rows to a destination. A note has the number of the other jobs."""
     jobs = svc.client.jobs()
     idle = [job for job in jobs if (job.type or "").lower() == "donothing"]
     if idle:
@@ -497,9 +500,9 @@ def _print_each(
     *,
     single: bool = False,
 ) -> None:
-    """Call `act` for each job, and print the jobs that it returns.
+    """Call `act` for each job, and print the returned jobs.
 
-    After an error, which is reported, the next job follows.
+    An error for one job is reported, and the next job follows.
     """
     output_format = svc.format(format, lists=True)
 
@@ -529,7 +532,7 @@ def _hinting(chosen: Chosen, job_id: str) -> Iterator[None]:
 
 
 def _to(svc: Context, change: Callable[[str], Job], wanted: JobStatus, if_needed: bool) -> Change:
-    """Return the change that starts or stops a job. A completed job stays unchanged."""
+    """Return the function that starts or stops a job. The function does not change a completed job."""
 
     def act(job_id: str) -> Changed:
         changed = change_job(change, svc.client, job_id, wanted, if_needed=if_needed)
@@ -541,7 +544,10 @@ def _to(svc: Context, change: Callable[[str], Job], wanted: JobStatus, if_needed
 
 
 def _change(svc: Context, chosen: Chosen, change: Change, changed: str, format: str | None) -> None:
-    """Change jobs. Notes name the unchanged jobs, and say how many jobs were `changed`, in a word such as `stopped`."""
+    """Change jobs. Notes name the unchanged jobs, and say how many jobs were changed.
+
+    `changed` is the word for the change, such as `stopped`.
+    """
     ids = []
 
     def act(job_id: str) -> Job:
@@ -560,7 +566,7 @@ def _change(svc: Context, chosen: Chosen, change: Change, changed: str, format: 
 
 
 def _removal(svc: Context, chosen: Chosen) -> str:
-    """Return the question before a removal. If a person is asked, it names the jobs.
+    """Return the question before a removal. If a person can be asked, the question names the jobs.
 
     Raises Reported if a job is unknown.
     """

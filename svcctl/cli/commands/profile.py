@@ -55,7 +55,10 @@ FromFileOpt = Annotated[
 
 
 def _step(result: Result, width: int) -> str:
-    """Return a step of `profile check` as wrapped text, next to the step's name if the terminal is wide enough."""
+    """Return the result of a step of `profile check` as wrapped text.
+
+    The text is next to the step's name if the terminal is wide enough, and otherwise below the name.
+    """
     text = f"{result.text}; {result.next}" if result.next and result.error is None else result.text
     return textwrap.fill(
         visible(text),
@@ -186,9 +189,9 @@ def rm(ctx: typer.Context, name: NameArg, yes: YesOpt = False) -> None:
 
 
 def _assigned(svc: Context, words: list[str]) -> dict[str, str]:
-    """Return the fields in words of the form FIELD=VALUE.
+    """Return the fields of a profile from words such as FIELD=VALUE.
 
-    A secret is read at a prompt without echo, or from a line of standard input.
+    A secret is read from a prompt that does not show it, or from a line of standard input.
     """
     lines = text.InputLines(sys.stdin.fileno())
     last = None

@@ -54,7 +54,7 @@ def preview(
 def _at(moment: Any, zone: Zone | None, now: datetime) -> datetime:
     """Return the moment of --at.
 
-    It must be an absolute date, because a relative date would need a moment to count from.
+    The value must be an absolute date, because a relative date would need another moment to count from.
     """
     if isinstance(moment, str) and operator_of(moment, ALL_OPERATORS) is not None:
         raise UsageError(f"--at '{moment}' is a relative date", hint="give a date such as 2018-10-08T14:33:12Z")

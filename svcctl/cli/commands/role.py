@@ -53,7 +53,7 @@ PruneOpt = Annotated[
 
 
 def _finding(finding: Located, width: int) -> str:
-    """Return a finding of `role lint` as wrapped text, so that its message is not cut off."""
+    """Return a mistake that `role lint` found as wrapped text, so that its message is not cut."""
     line = "" if finding.line is None else f", line {finding.line}"
     role = "" if finding.role is None else f", role '{finding.role}'"
     rule = "" if finding.rule is None else f" (rule {finding.rule})"
@@ -210,7 +210,10 @@ def _whose(role: Role | None) -> str:
 
 
 def _users(role: Role | None) -> list[str]:
-    """Return the users of a role, who need another role if it is deleted; empty if the service does not list them."""
+    """Return the users of a role; empty if the service does not list the users.
+
+    If the role is deleted, these users need another role.
+    """
     users = None if role is None else role.extra.get("users")
     return list(map(str, users)) if isinstance(users, list) else []
 
@@ -254,9 +257,9 @@ def _ask_about_grants(
     look: Callable[[], object],
     action: Action,
 ) -> None:
-    """Ask before creating roles that grant everything of a kind; --yes skips the question.
+    """Ask for confirmation before roles that grant everything are created. With `yes`, nothing is asked.
 
-    `look` is called before the question. It fails if the role or the domain to change does not exist.
+    `look` is called before the question. It raises an error if the role or the domain to change does not exist.
     """
     granted = [text for role in written for text in grants(role, domain, action)]
     if granted and not yes:
@@ -266,7 +269,7 @@ def _ask_about_grants(
 
 
 def _note_labels(svc: Context, written: Iterable[WrittenRole]) -> None:
-    """Print a note that the user's labels of resource IDs are lost."""
+    """Print a note that the service does not keep the labels of resource IDs."""
     labels = dict.fromkeys(label for role in written for label in role.role.resource_ids or {})
     if lost := ", ".join(f"'{label}'" for label in labels if label not in ("*", "ids")):
         svc.diagnostics.note(

@@ -42,7 +42,7 @@ COLUMNS = Listing[Sequence[Any]](
         ),
     )
 )
-"""The columns of a table, each with an example value."""
+"""The columns of the list that `svcctl tables NAME` prints. Each row describes a column of the table."""
 
 
 def register(app: typer.Typer) -> None:
@@ -82,7 +82,7 @@ def _listed(svc: Context) -> Sequence[Any]:
 
 
 def _columns(svc: Context, name: str, from_: Any) -> list[list[Any]]:
-    """Return the columns of a table, each with its type and an example."""
+    """Return the columns of a table. Each has its name, its type and an example value."""
     from svcctl.api import own_service
 
     try:

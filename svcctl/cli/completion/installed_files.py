@@ -24,7 +24,7 @@ _PAGES = "svcctl*.1"
 class Removed:
     """The result of an uninstallation: the removed scripts, and the number of removed manual pages.
 
-    `changed` are files that were not removed, because somebody has changed them.
+    `changed_files` are files that were not removed, because somebody has changed them.
     """
 
     scripts: list[Path] = field(default_factory=list)

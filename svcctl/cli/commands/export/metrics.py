@@ -1,4 +1,4 @@
-"""Write the figures of a run to a file for Prometheus' textfile collector."""
+"""Write the metrics of a run to a file for the textfile collector of Prometheus."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METRICS = {
     "windows_missing": "Windows that the last run could not export.",
     "retries": "Requests that the last run sent again.",
 }
-"""The meanings of the metrics, by the names of the metrics without `svcctl_export_`."""
+"""The meanings of the metrics of a run. The names of the metrics are without their prefix `svcctl_export_`."""
 
 RECONCILED = {
     "reconcile_success": "Whether the last reconcile compared all of its windows (1) or not (0).",
@@ -31,11 +31,14 @@ RECONCILED = {
     "reconcile_windows_changed_again": "Those of them that reconciles have replaced more than once.",
     "reconcile_windows_fewer": "Windows that have more rows in the files than in the service; they stay.",
 }
-"""The meanings of the metrics of a reconcile, by the names of the metrics without `svcctl_export_`."""
+"""The meanings of the metrics of `export reconcile`. The names are without their prefix `svcctl_export_`."""
 
 
 def write(path: Path, name: str, values: Mapping[str, float], metrics: Mapping[str, str] = METRICS) -> None:
-    """Replace the file with the values of an export's metrics. The label `export` is the name of the export."""
+    """Write the values of an export's metrics to a file, which is replaced.
+
+    The label `export` is the name of the export.
+    """
     lines = (
         prometheus.gauge(f"svcctl_export_{metric}", meaning, [({"export": name}, values[metric])])
         for metric, meaning in metrics.items()

@@ -130,5 +130,5 @@ class ExportOptions:
 
     @property
     def path(self) -> str:
-        """The target, without the backslashes that a crontab needs before percent signs."""
+        """The target of the export. Backslashes before percent signs, which a crontab needs, are removed."""
         return self.target.replace("\\%", "%")

@@ -126,7 +126,10 @@ def reconcile(
 
 
 def _require_files(record: Record, start: int, end: int) -> None:
-    """Raise IncompleteResult for missing files and files of a wrong size, because only their entries were compared."""
+    """Raise IncompleteResult if files are missing or have a wrong size.
+
+    For such files, only their entries in the record were compared with the service.
+    """
     lost = [entry.path for _, entry in record.holdings()[1] if entry.start < end and start < entry.end]
     if lost:
         address = visible(record.storage.address(lost[0]))
@@ -154,7 +157,7 @@ def _print(svc: Context, run: Reconcile, format: str | None, *, dry: bool) -> No
 
 
 def _measure(svc: Context, path: Path | None, record: Record, run: Reconcile, figures: dict[str, float]) -> None:
-    """Write the figures of a reconcile for Prometheus' textfile collector."""
+    """Write the metrics of a reconcile to a file for the textfile collector of Prometheus."""
     if path is None:
         return
     changed = [difference for difference in run.differences if not difference.fewer]
@@ -169,7 +172,7 @@ def _measure(svc: Context, path: Path | None, record: Record, run: Reconcile, fi
 
 
 def _conclude(svc: Context, run: Reconcile, windows: int, *, dry: bool) -> None:
-    """Note the result. Raises Differs if windows still differ from the service."""
+    """Print a note with the result. Raises Differs if windows still differ from the service."""
     fewer = [difference for difference in run.differences if difference.fewer]
     changed = len(run.differences) - len(fewer)
     if fewer and not dry:

@@ -1,4 +1,4 @@
-"""The messages of a run about windows, the summary and gaps, and the figures of a run for collectors."""
+"""The messages of a run: progress, failed windows and a summary. Also collects the metrics of a run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def print_windows(svc: Context, export: Export) -> None:
 
 
 def report(svc: Context, record: OpenRecord, workers: Workers, figures: dict[str, float], *, stops: bool) -> Summary:
-    """Run an export and report its summary. The figures for collectors are written into `figures`."""
+    """Run an export and report its summary. The metrics of the run are written into `figures`."""
     from svcctl.exports.run import ExportRun
     from svcctl.exports.workers.dispatch import RunProgress
 
@@ -89,7 +89,7 @@ def report(svc: Context, record: OpenRecord, workers: Workers, figures: dict[str
 
 
 def tell_left_out(svc: Context, columns: Iterable[str]) -> None:
-    """Note the new columns that an export leaves out, and how to include them."""
+    """Print a note that names new columns that an export leaves out, and says how to include them."""
     if names := [*columns]:
         new = plural(len(names), "a new column", "new columns")
         svc.diagnostics.note(
@@ -142,7 +142,7 @@ def _tell_summary(
 
 
 def tell_replaced(svc: Context, summary: Summary) -> None:
-    """Note the finished files that were replaced."""
+    """Print a note on the finished files that were replaced."""
     if summary.replaced:
         more = len(summary.replaced) - 1
         others = f", and {counted(more, 'other file')}" if more else ""
@@ -150,7 +150,10 @@ def tell_replaced(svc: Context, summary: Summary) -> None:
 
 
 def refuse_gaps(svc: Context, summary: Summary) -> None:
-    """Report missing windows and raise an error. Adjacent windows with the same error are one gap."""
+    """If windows are missing, report them and raise an error.
+
+    Adjacent windows with the same error are reported together.
+    """
     ranges: list[tuple[Window, SvcctlError]] = []
     for window, error in summary.gaps:
         if ranges and ranges[-1][0].end == window.start and ranges[-1][1].message == error.message:
@@ -174,9 +177,9 @@ def refuse_gaps(svc: Context, summary: Summary) -> None:
 
 @contextmanager
 def measured(svc: Context, path: Path | None, name: str) -> Iterator[dict[str, float]]:
-    """Yield a mapping for the figures of a run, and write it to the file when the run succeeds or fails.
+    """Yield a mapping for the metrics of a run, and write the metrics to the file when the run succeeds or fails.
 
-    If another run holds the lock, nothing is written.
+    If another run holds the lock of the export, nothing is written.
     """
     if path is not None:
         prometheus.check_writable(path)

@@ -1,4 +1,7 @@
-"""The requested export: its order, its range and its notes. The range begins at --from, or at the end of the state."""
+"""The requested export: its order, its range and its notes. The order says what to export, and to which files.
+
+The range begins at --from, or where the last run with the same --state ended.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +29,13 @@ if TYPE_CHECKING:
 def order_of(svc: Context, options: ExportOptions) -> Order:
     """Return the order of an export, without its range.
 
-    With --state, the target in the order is valid in every directory.
+    With --state, a relative target is made absolute, because the next run may start in another directory.
     """
     from svcctl.exports.export import Order
     from svcctl.exports.plan import check_target
 
     query = query_text.fill(query_text.read(options.text, options.file), options.var or [])
-    # The workers of a cluster run in other directories.
+    # The workers of a cluster run in other directories, so they need an absolute path.
     target = options.path if options.scheduler is None else placed(options.path)
     incremental, profile, lag = options.state is not None, svc.profile, options.lag
     check_target(target, incremental=incremental)
@@ -59,7 +62,7 @@ def order_of(svc: Context, options: ExportOptions) -> Order:
 def planned(svc: Context, states: States, order: Order, state: State | None, from_: Any, to: Any) -> Export:
     """Return the export over the requested range, with its notes.
 
-    If there is a state, the range starts at the end of the state.
+    If there is a state, the range starts where the last run with this state ended.
     """
     from svcctl.exports.formats import format_of
     from svcctl.exports.plan import plan
@@ -108,7 +111,7 @@ def planned(svc: Context, states: States, order: Order, state: State | None, fro
 def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *, written: bool) -> RequestDates:
     """Return the range of an export. `written` says that the service formats dates.
 
-    UsageError for a range without a start.
+    Raises UsageError if the range has no start.
     """
     if until is None and from_ is None:
         first = " for the first run" * order.incremental
@@ -129,7 +132,10 @@ def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *
 
 
 def _about_windows(export: Export, start: int, end: int) -> Iterator[str]:
-    """Yield notes on the windows of a run over the range from `start` to `end`, and on windows that are left out."""
+    """Yield notes on the windows of a run, and on windows that are left out.
+
+    `start` and `end` are the range of the run.
+    """
     yield from export.notes
     whole, zone = export.whole, export.target.zone
     if not export.windows:

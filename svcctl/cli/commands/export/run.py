@@ -79,7 +79,10 @@ def export(ctx: typer.Context, options: ExportOptions) -> None:
 
 @dataclass
 class _Run:
-    """A run, and its state, which advances with the run. `before` is the state before the run; None for a first run."""
+    """A run of an export, which also saves the new state.
+
+    `before` is the state before the run; None for a first run.
+    """
 
     svc: Context
     states: States
@@ -90,7 +93,7 @@ class _Run:
     figures: dict[str, float]
 
     def __call__(self, workers: Workers, *, asks: bool, stops: bool) -> None:
-        """Run the export. With `asks`, the service is asked to run the query before any file is replaced."""
+        """Run the export. With `asks`, the service checks the query before any file is replaced."""
         from svcctl.exports.run import opened
         from svcctl.exports.workers.fetch import check
 
@@ -108,7 +111,10 @@ class _Run:
                 report.refuse_gaps(self.svc, summary)
 
     def stay(self) -> None:
-        """Make a run without windows: save the start of a new state, or check that the state belongs to this export."""
+        """Do a run that has no windows to fetch.
+
+        Saves the start of a new state, or checks that an existing state belongs to this export.
+        """
         from svcctl.exports.ownership import claim
         from svcctl.exports.run import opened
 
@@ -127,7 +133,10 @@ class _Run:
 
     @contextmanager
     def _noting_failures(self) -> Iterator[None]:
-        """Save the time and the reason of a failed run in the state. A refused command is not a run."""
+        """If the block fails, save the time and the reason in the state.
+
+        A refused command does not count as a failed run.
+        """
         try:
             yield
         except (SvcctlError, Terminated, KeyboardInterrupt) as error:
@@ -176,7 +185,10 @@ _SAME_PROFILE = "give the workers the same profile, or the same SVCCTL_… envir
 
 @dataclass(frozen=True)
 class WorkerClient:
-    """Makes the client of a worker in a cluster, from the profile with this name on the worker's machine."""
+    """A function that makes the client of a worker in a cluster.
+
+    The worker uses the profile with this name on its own machine.
+    """
 
     flags: Flags
     service: str
@@ -198,9 +210,8 @@ class WorkerClient:
 def _rehearse(svc: Context, plan: Export, *, asks: bool) -> None:
     """Print the windows of a dry run.
 
-    Like a real run, this fails if a file belongs to another export; with `asks`, also if the service refuses the query.
-
-    `asks` is False for a cluster, because its workers have their own credentials.
+    Like a real run, a dry run fails if a file belongs to another export. With `asks`, it also fails if the service
+    refuses the query. `asks` is False for a cluster, because its workers have their own credentials.
     """
     from svcctl.exports.ownership import claim
     from svcctl.exports.workers.fetch import check

@@ -39,7 +39,7 @@ STATES = Listing[Sequence[Any]](
         ListField("failed", itemgetter(5), below=True),
     )
 )
-"""The states of exports. In a narrow table, the target and the failure have their own lines."""
+"""The columns of the list of states. In a narrow table, the target and the failure have their own lines."""
 
 
 def status(ctx: typer.Context, name: NameArg = None, format: FormatOpt = None) -> None:
@@ -83,11 +83,10 @@ def _list(svc: Context, format: str | None) -> None:
 
 
 def _whole(svc: Context, name: str) -> tuple[str | None, int | None]:
-    """Return the date up to which a state's export is verified, and the number of missing windows.
+    """Return the date up to which the export of a state is verified, and the number of missing windows.
 
-    The date is None if the export was never verified.
-
-    Both are None if the record cannot be read. A note then gives the reason.
+    The date is None if the export was never verified. Both values are None if the record of the export cannot be read.
+    Then a note gives the reason.
     """
     try:
         record = record_of(svc, name)
@@ -121,7 +120,7 @@ def rm(ctx: typer.Context, name: StateArg, yes: YesOpt = False) -> None:
 def _rows(
     record: Record, present: Sequence[ExportedFile], lost: Sequence[tuple[str, ExportedFile]]
 ) -> Iterator[list[Any]]:
-    """Yield the status of an export, as rows of a name and a value."""
+    """Yield the status of an export as rows. Each row has a name and a value."""
     yield ["target", record.output]
     yield from ([name, value] for name, value in record.identity.named.items() if value)
     if record.since:

@@ -86,7 +86,7 @@ def verify(
 
 
 def _verified(svc: Context, name: str, from_: Any, keeps: bool, format: str | None, label: str = "") -> str:
-    """Verify an export, and return the result in words, after a label. IncompleteResult if files are lost."""
+    """Verify an export, and return the result in words, after a label. Raises IncompleteResult if files are lost."""
     from svcctl.exports.verify import MISSING, keep, verified_until
 
     record = record_of(svc, name)
@@ -139,7 +139,7 @@ def _lost(svc: Context, record: Record) -> list[LostRange]:
 def _remember(svc: Context, record: Record, verified: int, label: str) -> None:
     """Save the date up to which an export is verified.
 
-    A failure only causes a note. This happens, for example, during a run.
+    If the date cannot be saved, for example during a run of the export, only a note is printed.
     """
     from svcctl.exports.verify import remember
 
@@ -175,7 +175,7 @@ def _print_objects(
 def _repair(svc: Context, record: Record, lost: Sequence[Window]) -> str:
     """Return the hint with the command that fetches the first lost range again.
 
-    If the next run of the state fetches the range, the hint says so.
+    If the next run with the same state will fetch this range, the hint says so instead.
     """
     from svcctl.exports.verify import ranges_to_fetch
 
@@ -219,7 +219,7 @@ def range_of(svc: Context, record: Record, from_: Any, to: Any) -> tuple[int, in
 
 
 def _tell_lost(svc: Context, texts: Sequence[str], name: str) -> None:
-    """Report missing and damaged files: the names of the first files, and the number of further files."""
+    """Report missing and damaged files. Names the first files, and counts the others."""
     shown = len(texts) if svc.diagnostics.verbose or len(texts) == NAMED + 1 else NAMED
     for text in texts[:shown]:
         svc.diagnostics.report(IncompleteResult(text))
@@ -229,7 +229,7 @@ def _tell_lost(svc: Context, texts: Sequence[str], name: str) -> None:
 
 
 def record_of(svc: Context, name: str) -> Record:
-    """Return the record of the export that has this state or writes to this path."""
+    """Return the record of an export. `name` is the name of a state, or the path to which the export writes."""
     from svcctl.exports.record import Record
 
     return Record.find(name, default_states(svc.environment), svc.environment)

@@ -1,7 +1,7 @@
-"""`svcctl query`: run a query. Its rows go to stdout or to a file; a job sends them to a destination.
+"""`svcctl query`: run a query. The rows go to stdout or to a file. With --dest, a job sends the rows to a destination.
 
-`options` has the options as they were typed, and `request` makes the request. `result` prints one answer, or follows it
-as it grows; `every` sends the request again and again; `launch` makes a job.
+The module `options` has the options as they were typed, and `request` makes the request. `result` prints an answer
+once, or follows it as it grows. `every` sends the request again and again, and `launch` starts a job.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from svcctl.cli.options import spread
 from svcctl.errors import UsageError
 
 READING = ("output", "fail_on_empty", "columns", "sort", "top", "chart", "every", "max_time")
-"""The options that need the rows of the answer."""
+"""The options that need the rows of the answer, so they do not work with --dest."""
 
 
 def register(app: typer.Typer) -> None:
@@ -77,7 +77,10 @@ def query(ctx: typer.Context, options: QueryOptions) -> None:
 
 
 def _check_without_files(options: QueryOptions) -> None:
-    """Raise UsageError for options of files without --load, and for a missing start of the range."""
+    """Check the options of a query without --load.
+
+    Raises UsageError for options about files, and if the range has no start.
+    """
     if (name := options.reading.first_given or options.given("load_format", "load_time_zone")) is not None:
         raise UsageError(f"{name} is for files", hint="name them with --load FILE")
     if options.from_ is None:

@@ -1,8 +1,9 @@
-"""`svcctl query --every`: a query that is run again and again, as `watch` would run it.
+"""`svcctl query --every`: run a query again and again, like the program `watch`.
 
-On a terminal a table or a chart stays in its place. Elsewhere, and in formats that print lines, each answer is printed
-after the previous one, and the heading appears only once. After a refresh that fails, the next one follows as usual. A
-refusal ends the command. So does any failure of the first run, because it is probably the user's mistake.
+On a terminal, a table or a chart stays in its place. In a pipe, and in formats that print lines, each answer is printed
+after the previous answer, and the heading appears only once. If a refresh fails, the next refresh follows as usual. The
+command ends if the service refuses a request. It also ends if the first run fails, because this is probably the user's
+mistake.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from svcctl.terminal.size import terminal_size
 from svcctl.words import counted
 
 TURN = 0.1
-"""The seconds between two checks of the terminal's size."""
+"""The number of seconds between two checks of the terminal's size."""
 
 Ask = Callable[[bool], Question]
-"""Makes a new request, so that relative dates follow the clock.
+"""A function that makes a new request, so that relative dates follow the clock.
 
-If the argument, `first`, is true, notes are printed.
+Its argument says whether this is the first request. Only for the first request, notes are printed.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The rows of a refresh that the screen can show, with the question, and the number of rows in the whole answer."""
+    """The answer of a refresh: the rows that the screen can show, the question, and the number of all rows."""
 
     question: Question
     columns: Sequence[TableColumn]
@@ -44,7 +45,7 @@ class _Answer:
 
 
 def repeat(svc: Context, ask: Ask, interval: float, max_time: float | None) -> None:
-    """Refresh until somebody interrupts the command or leaves the screen, or `max_time` seconds have passed."""
+    """Run a query again and again, until somebody ends the command or `max_time` seconds have passed."""
     question = ask(True)
     in_place = svc.output.is_terminal and not question.format.raw
     if question.format.raw and not question.format.lines:
@@ -102,7 +103,7 @@ def _frame(svc: Context, answer: _Answer, interval: float) -> str:
 def _printed(svc: Context, ask: Ask, question: Question, interval: float) -> Iterator[None]:
     """Print the answers one after the other.
 
-    Each answer is printed when the next item of this iterator is requested.
+    This is an iterator. It prints an answer each time the next item is requested.
     """
     for turn in count():
         begun = time.monotonic()

@@ -1,4 +1,7 @@
-"""`svcctl query --load`: files that the local service loads for this query alone, as the table `file`."""
+"""`svcctl query --load`: a query of files.
+
+The local service loads the files as the table `file`, for this query only.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +35,16 @@ _EXCLUDED = {
     "query_id": "saved queries read stored tables",
     **dict.fromkeys(("dest", "dest_param", "dest_json"), "jobs read stored tables"),
 }
-"""The options that exclude --load, and why."""
+"""The options that cannot be used with --load, and the reasons."""
 _READ_AGAIN = "svcctl query --load - …"
-"""The end of a pipe that hints suggest."""
+"""The second command of the pipes that hints suggest."""
 
 
 def query(svc: Context, options: QueryOptions) -> None:
-    """Load the files, print the answer and remove the table. By default the range covers all events of the files."""
+    """Load the files, print the answer of the query, and remove the table.
+
+    By default, the range of the query covers all events of the files.
+    """
     if (name := options.given(*_EXCLUDED)) is not None:
         raise UsageError(f"--load and {name} exclude each other: {_EXCLUDED[name[2:].replace('-', '_')]}")
     if svc.flags.profile not in (None, LOCAL):
@@ -128,7 +134,10 @@ def _loaded(
 
 
 def _tell(svc: Context, loaded: Loaded) -> None:
-    """Print notes on a load: on skipped and changed lines, and on a terminal also on the number of loaded events."""
+    """Print notes on skipped and changed lines of a load.
+
+    On a terminal, a note also has the number of loaded events.
+    """
     from svcctl.cli import loads
 
     loads.note_empty_files(svc, loaded)
@@ -139,9 +148,9 @@ def _tell(svc: Context, loaded: Loaded) -> None:
 
 
 def _range(svc: Context, options: QueryOptions, loaded: Loaded) -> tuple[Any, Any]:
-    """Return the ends of the range.
+    """Return the start and the end of the range.
 
-    By default the range begins at the first event, and ends after the last event or now.
+    By default, the range begins at the first event. It ends after the last event or now, whichever is later.
     """
     oldest, newest = (svc.now() if date is None else from_ms(date) for date in (loaded.oldest, loaded.end))
     start = to_seconds(oldest) if options.from_ is None else options.from_
@@ -150,12 +159,12 @@ def _range(svc: Context, options: QueryOptions, loaded: Loaded) -> tuple[Any, An
 
 
 def _columns(draft: QueryRequest, selection: Selection) -> list[str]:
-    """Return the columns of an answer that has no rows, as far as the query and the options name them."""
+    """Return the columns of an answer that has no rows, if the query or the options name the columns."""
     names = (*answer(draft.query or ""), *selection.columns, *(key.column for key in selection.sort))
     return list({name.casefold(): name for name in names if name != ALL_COLUMNS}.values())
 
 
 def _without_rows(columns: list[str]) -> str:
-    """Return a query of the empty table that has the columns of the answer."""
+    """Return a query of the empty table `file`. The table gets the columns of the answer."""
     names = ", ".join(f"`{name.replace('`', '``')}`" for name in columns)
     return f"from {FILE_TABLE} select {names}" if names else f"from {FILE_TABLE}"

@@ -1,4 +1,4 @@
-"""Answers whose first rows matter: --fail-on-empty needs at least one row, and a terminal shows a limited number."""
+"""Answers for two cases: --fail-on-empty needs at least one row, and the profile's max_rows limits the rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def no_rows(question: Question) -> NoRows:
 
 @dataclass(frozen=True)
 class NeededRows:
-    """An answer whose first row is read before anything is printed. NoRows if the answer has no rows."""
+    """Rows for --fail-on-empty.
+
+    The first row is read before anything is printed. Raises NoRows if there are no rows.
+    """
 
     answer: QueryResponse | Follow
     question: Question
@@ -41,7 +44,7 @@ class NeededRows:
 
 @dataclass(frozen=True)
 class NeededAnswer(NeededRows):
-    """An answer whose rows or bytes are read up to the first row before anything is printed."""
+    """An answer for --fail-on-empty. The answer is read up to its first row before anything is printed."""
 
     answer: QueryResponse
 
@@ -60,12 +63,10 @@ class NeededAnswer(NeededRows):
 
 @dataclass
 class ShownAnswer:
-    """An answer for a terminal.
+    """An answer for a terminal. When the profile's max_rows is reached, the rows end and `error` is set.
 
-    Its rows end when the profile's max_rows is reached; `error` is then set instead of raised.
-
-    If the error were raised, a layout that measures rows before it writes them would lose these rows. Sorted rows and
-    charts are meaningless if rows are missing, so for them the error is raised.
+    The error is not raised, because a table reads some rows before it writes the first row, and would lose these rows.
+    Sorted rows and charts are meaningless if rows are missing. For them, the error is raised.
     """
 
     answer: QueryResponse | NeededAnswer

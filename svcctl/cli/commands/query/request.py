@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class Question(NamedTuple):
-    """Requests for neighbouring spans of time, which are otherwise equal, and the way to print their answer."""
+    """One or more requests that together answer a query, and the way to print the answer.
+
+    Several requests are equal except for their ranges, which follow each other.
+    """
 
     requests: Sequence[QueryRequest]
     format: OutputFormat
@@ -40,7 +43,7 @@ class Question(NamedTuple):
 
 
 def asked(svc: Context, options: QueryOptions) -> QueryRequest:
-    """Return the request as it was typed: its dates are not resolved, and it has no format."""
+    """Return the request as it was typed. Its dates are not resolved, and it does not have a format yet."""
     end = options.end()
     return QueryRequest(
         from_=options.from_,
@@ -56,9 +59,9 @@ def asked(svc: Context, options: QueryOptions) -> QueryRequest:
 
 
 def format_for(svc: Context, options: QueryOptions) -> OutputFormat:
-    """Return the format: from the option, or else from the file's ending, or else from the profile.
+    """Return the format of the output. The option decides, or else the ending of the file, or else the profile.
 
-    In a file, `auto` is csv.
+    In a file, the format `auto` is csv.
     """
     name, output = options.format, options.output
     if options.chart and name not in (None, "chart"):
@@ -75,9 +78,8 @@ def format_for(svc: Context, options: QueryOptions) -> OutputFormat:
 def cut_where_sorted(request: QueryRequest, selection: Selection) -> tuple[QueryRequest, Selection]:
     """Convert --limit to --top if --sort is given.
 
-    The service does not sort, so its limit would cut off rows too early.
-
-    UsageError if --sort is given together with --skip, or with both --limit and --top.
+    The service does not sort, so its limit would leave out rows before they are sorted. Raises UsageError if --sort is
+    given together with --skip, or with both --limit and --top.
     """
     if not selection.sort:
         return request, selection
@@ -96,7 +98,7 @@ def cut_where_sorted(request: QueryRequest, selection: Selection) -> tuple[Query
 
 
 def check(request: QueryRequest, format: OutputFormat, selection: Selection, options: QueryOptions) -> None:
-    """Raise UsageError if options exclude each other, before anything is sent."""
+    """Raise UsageError for options that cannot be used together. This check happens before anything is sent."""
     if options.follow and not format.lines:
         lines = ", ".join(row.name for row in FORMATS.values() if row.lines)
         raise UsageError(
@@ -154,10 +156,10 @@ def question(
     says: bool = True,
     loaded: Loaded | None = None,
 ) -> Question:
-    """Complete a request: set the form of its dates that the format needs, and the style of dates that svcctl prints.
+    """Complete a request with its dates and its format, and add the style in which svcctl prints dates.
 
-    If `says` is true, notes on dates are printed. `loaded` is the result of loading the files that the request reads;
-    their events may have any dates.
+    If `says` is true, notes on dates are printed. `loaded` is the result of loading the files of the request. The
+    events of these files may have any dates.
     """
     if format.raw and not format.dates and options.date_format:
         raise UsageError(
@@ -207,7 +209,7 @@ def question(
 
 
 def _without_notes(chosen: RequestDates, options: QueryOptions) -> RequestDates:
-    """Return the dates of a query of files, without notes on ends of the range that nobody typed."""
+    """Return the dates of a query of files. Notes on a start or an end that was not typed are removed."""
     if options.from_ is None:
         chosen = chosen._replace(plain=options.to is None, slip=None)
     return chosen._replace(short=None) if options.to is None else chosen
@@ -216,7 +218,7 @@ def _without_notes(chosen: RequestDates, options: QueryOptions) -> RequestDates:
 def _by_offset(request: QueryRequest, chosen: RequestDates) -> list[QueryRequest]:
     """Split a request into one request for each offset of the zone within the range.
 
-    The request is not split if the parts would return other rows.
+    The request is not split if the separate requests would return other rows.
     """
     if not outline(request.query or "").is_plain or (request.query_id, request.limit, request.skip) != (None,) * 3:
         return [request]

@@ -1,4 +1,4 @@
-"""The answer of `svcctl query`: printed once, or followed as it grows."""
+"""Print the answer of `svcctl query`, either once or with new rows as they arrive."""
 
 from __future__ import annotations
 
@@ -38,9 +38,11 @@ def show(svc: Context, *requests: QueryRequest) -> None:
 
 
 def once(svc: Context, question: Question, options: QueryOptions) -> None:
-    """Print the whole answer. On a terminal, notes say that it has no rows, or what was written to a file.
+    """Print the whole answer.
 
-    A chart without rows prints nothing, not even a heading, so this note appears in a pipe, too.
+    On a terminal, a note says that there are no rows, or how many rows were written to a file.
+
+    A chart without rows prints nothing, not even a heading. So the note that there are no rows appears in a pipe, too.
     """
     with svc.output.target(options.output, question.format, force=options.force) as sink:
         rows = _print(svc, question, sink, options)
@@ -55,8 +57,8 @@ def once(svc: Context, question: Question, options: QueryOptions) -> None:
 def follow(svc: Context, question: Question, options: QueryOptions) -> None:
     """Print rows as they arrive, until --to, --max-time, the limit or an interruption.
 
-    If somebody interrupts, the output file is kept, because without --to there is no other end. If the time is up while
-    there is no connection, the file is kept, too, but IncompleteResult is raised.
+    If somebody interrupts the command, the output file is kept, because without --to this is the usual end. If
+    --max-time is over while there is no connection, the file is kept, too, but IncompleteResult is raised.
     """
     from svcctl.api.follow import Follow
     from svcctl.cli.commands.query.first_rows import NeededRows, no_rows
@@ -175,9 +177,9 @@ def _note_file(svc: Context, output: Path | None, rows: int | None) -> None:
 
 
 def _elsewhere(svc: Context, question: Question) -> str:
-    """Return a note on the dates of the table's events, if no event is in the range.
+    """Return a note on the dates of the table's events. It is for an answer without rows.
 
-    The note is empty unless the service is the local service.
+    The note is empty if the service is not the local service.
     """
     from svcctl.api import own_service
 

@@ -28,7 +28,8 @@ _LOADS_ELSEWHERE = Advice(
 READS = frozenset({"status", "accounts list", "queries list", "queries show"})
 """The commands that change nothing.
 
-Other commands change files and processes of this machine, so no client can refuse them.
+All other commands change files and processes of this machine. A read-only client cannot refuse them, because they do
+not use a client.
 """
 
 
@@ -41,7 +42,10 @@ def _checks(ctx: typer.Context) -> None:
 
 
 def _check(ctx: typer.Context) -> None:
-    """Raise UsageError for a change if the profile is read-only, and for the profile of another service."""
+    """Raise UsageError if the profile is for another service.
+
+    Also raises UsageError if the profile is read-only and the command would change something.
+    """
     svc: Context = ctx.obj
     command = ctx.command_path.partition(" service ")[2]
     is_started = ctx.params.get("ready_fd") is not None  # by a query or by 'service start', which was checked before

@@ -104,7 +104,7 @@ RoleOpt = Annotated[
 KEY: Listing[Account] = Listing(
     attributes("api_key", "api_secret", "token", api_key="id", api_secret="id", token="id"), whole=True
 )
-"""A new key with its secrets."""
+"""The columns of a new key, with its secrets."""
 
 app = App(help="Manage keys, resellers, plans and users of the service.", no_args_is_help=True)
 
@@ -296,7 +296,7 @@ def rm(ctx: typer.Context, kind: RemovableKindArg, name: KindNameArg, yes: YesOp
 
 
 def _kind(name: str) -> AccountKind[Any]:
-    """Return the kind with a name. MissingExtra if the packages of the service are not installed."""
+    """Return the kind with a name. Raises MissingExtra if the packages of the service are not installed."""
     if name not in KIND_NAMES:
         raise UsageError(f"unknown kind '{name}'", hint=f"kinds are: {', '.join(KIND_NAMES)}")
     need_service()
@@ -306,7 +306,10 @@ def _kind(name: str) -> AccountKind[Any]:
 
 
 def _among(kind: str, name: str | None, store: Store) -> AbstractContextManager[None]:
-    """Add the existing names of a kind as a hint to an error about an unknown `name`, unless the error has a hint."""
+    """Add a hint to an error about an unknown `name`. The hint has the existing names of this kind.
+
+    An error that has a hint is not changed.
+    """
     row = _kind(kind)
     what = "" if kind == "keys" else kind  # the names of keys are random, so a list of them would not help
     return suggesting(name or "", lambda: map(row.typed, row.every(store)), what, when=lambda error: not error.hint)

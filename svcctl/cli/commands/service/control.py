@@ -1,7 +1,7 @@
 """`svcctl service`: start, stop and reset the local service, and show its status.
 
-Other commands open the state of the service with functions of this module. They read and change the state themselves,
-so the service need not run.
+Other commands open the state of the service with functions of this module. These commands read and change the state
+directly, so the service need not be running.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class RunningService:
 
 
 def _fact_lines(running: RunningService, width: int) -> str:
-    """Return the known facts about the service, one per line."""
+    """Return the known facts about the service, each on its own line."""
     facts = ((fact.name, (fact.shown or fact.value)(running)) for fact in SERVICE.fields)
     return "\n".join(f"{name:<8} {visible(str(value))}" for name, value in facts if value is not None)
 
@@ -254,7 +254,10 @@ def reset(ctx: typer.Context, yes: YesOpt = False) -> None:
 
 
 def _held(svc: Context) -> str:
-    """Describe the things that a reset deletes, for the question. Only a running service can count its tables."""
+    """Describe the things that a reset deletes, for the question before it.
+
+    Only a running service can count its tables.
+    """
     from svcctl.api import own_service
     from svcctl.service import process
 
@@ -278,9 +281,9 @@ def _held(svc: Context) -> str:
 
 
 def known_state(svc: Context) -> Store | None:
-    """Open the state until the command ends.
+    """Open the state of the service until the command ends; None if no service has created a state.
 
-    None if no service has created a state, because reading must not create one.
+    Reading must not create a state.
     """
     made = svc.files.state if STATE.read(svc.environment) is None else svc.files.credentials
     return open_state(svc) if made.exists() else None
@@ -292,7 +295,7 @@ def need_service() -> None:
 
 
 def open_state(svc: Context) -> Store:
-    """Open the state until the command ends. A state is created if there is none."""
+    """Open the state of the service until the command ends. If there is no state, it is created."""
     need_service()
     from svcctl.service import process
     from svcctl.service.accounts.seed import open_store

@@ -1,7 +1,7 @@
 """The kinds of `service accounts`, such as users: how each kind is listed, named and deleted.
 
-This module imports the service, so `accounts.py` imports this module late. The names of the kinds are in `accounts.py`,
-for help and completion.
+This module imports the service, so `accounts.py` imports this module only when it needs it. The names of the kinds are
+in `accounts.py`, because help and completion need them without the service.
 """
 
 from __future__ import annotations
@@ -27,16 +27,19 @@ Membership = tuple[StoredDomain, Member]
 
 @dataclass(frozen=True)
 class AccountKind(Generic[T]):
-    """A kind of `service accounts`: the way to list and to delete its models. `T` is the type of the models."""
+    """A kind of `service accounts`, such as users, with functions that list and delete.
+
+    `T` is the type of a user, a key etc.
+    """
 
     listing: Listing[T]
     every: Callable[[Store], Sequence[T]]
     typed: Callable[[T], str]
-    """Returns the name of a model, as people type it."""
+    """A function that returns the name of an object of this kind, as people type it."""
     remove: Callable[[Store, str], None] | None = None
-    """Deletes the model with this name. None if `service accounts rm` refuses the kind."""
+    """A function that deletes the object with a name; None if `service accounts rm` refuses this kind."""
     about: Callable[[Store, str], str] = lambda store, name: name
-    """Describes the model with this name, and the things that are deleted together with it."""
+    """A function that describes the object with a name, and all things that are deleted together with this object."""
 
 
 def _memberships(store: Store) -> list[Membership]:
@@ -49,7 +52,7 @@ def _remove_plan(store: Store, name: str) -> None:
 
 
 def _about_user(store: Store, name: str) -> str:
-    """Describe a user, with the memberships that are deleted and the memberships that stay."""
+    """Describe a user, with its memberships of domains that are deleted and its memberships that stay."""
     going = users.memberships_to_end(store, name)
     email = going[0][1].email
     staying = [

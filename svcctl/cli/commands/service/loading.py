@@ -183,7 +183,7 @@ def _load(
 ) -> Loaded | None:
     """Let the service load files.
 
-    After an interruption, print what was stored, if the service answers within a second.
+    After an interruption, print whether events were stored, if the service answers within a second.
     """
     from svcctl.api import own_service
     from svcctl.service import process

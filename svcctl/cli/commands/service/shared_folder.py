@@ -55,7 +55,10 @@ ToOpt = Annotated[
 
 
 def folder_of(svc: Context, uri: str | None) -> str:
-    """Return the shared folder, from --tables, the environment or the running service. UsageError if there is none."""
+    """Return the shared folder, from --tables, the environment or the running service.
+
+    Raises UsageError if there is none.
+    """
     from svcctl.api import own_service
     from svcctl.service import process
 
@@ -78,13 +81,12 @@ def load(
     *,
     create: bool,
 ) -> Loaded | None:
-    """Load files, given by path and name, into a table of a shared folder.
+    """Load files into a table of a shared folder. Each file is given by its path and its name in messages.
 
-    Returns None if the table already has a load with this `load_id`.
-
-    With `create`, the folder is made if it does not exist. If the load is interrupted, `given_up` is
-    called: with the result if events were stored nevertheless, otherwise with None. The load runs in its own thread, so
-    that Ctrl-C cannot stop it in the middle of DuckDB's work.
+    Returns None if the table already has a load with this `load_id`. With `create`, the folder is made if it does not
+    exist. If the load is interrupted, `given_up` is called. Its argument is the result if events were stored
+    nevertheless, and otherwise None. The load runs in its own thread, so that Ctrl-C cannot stop the load in the middle
+    of DuckDB's work.
     """
     extras.need("service", "the local service")
     from svcctl.service.loading import shared_folder
@@ -109,7 +111,10 @@ def load(
 
 
 def readers(svc: Context, uri: str, table: str) -> tuple[str, ...]:
-    """Return the jobs that read a table of a shared folder, if the local service runs with this folder and answers."""
+    """Return the jobs that read a table of a shared folder.
+
+    The local service knows these jobs only if it runs with this folder. If it does not answer, the result is empty.
+    """
     from svcctl.api import own_service
     from svcctl.service import process
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """A shell: the file name and the directory of a user's completion script, and the syntax of a case in the script."""
+    """A shell: the file name and directory of a user's completion script, and the syntax of a case in the script."""
 
     file_name: str
     case: Callable[[Iterable[str]], str]

@@ -199,7 +199,7 @@ def _name(command: Any) -> str:
 
 
 class App(typer.Typer):
-    """A Typer app whose groups are CommandGroups and whose commands are Commands."""
+    """A Typer app with groups of the class CommandGroup and commands of the class Command."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"cls": CommandGroup, "rich_markup_mode": None, **settings})

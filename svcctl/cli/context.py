@@ -61,7 +61,9 @@ def _connect(
 
 @dataclass(frozen=True)
 class Context:
-    """The context of a command. It is built once per run from the global options, and commands find it in `ctx.obj`.
+    """The context of a command.
+
+    A context is built once per run, from the global options. Commands find it in `ctx.obj`.
 
     Tests pass their own clock, output and other parts.
     """
@@ -112,8 +114,8 @@ class Context:
     def profiles_at(self, base_url: str) -> list[str | None]:
         """Return the names of the profiles that have this base URL. A command can use each name as the value of -p.
 
-        If the profile in use has this URL, the list has a single member: the value of -p on the command line, or None
-        without -p.
+        If the profile in use has this URL, the list has only the value of -p on the command line, or only None without
+        -p.
         """
         # The names are for a hint, so a profile or a profiles file that cannot be read is not reported.
         with suppress(SvcctlError):
@@ -227,7 +229,8 @@ class Context:
         """Ask a question, and return if the answer is yes.
 
         Raises Declined for any other answer, and UsageError if nobody can be asked. Also raises UsageError if the
-        profile is read-only, unless the question is about one of svcctl's own files (`here`).
+        profile is read-only. With `here`, the question is about one of svcctl's own files, and a read-only profile is
+        allowed.
         """
         if not here:
             self._refuse_change()
@@ -244,7 +247,10 @@ class Context:
             raise Declined
 
     def _refuse_change(self) -> None:
-        """Raise UsageError if the profile is read-only. This is called before the user is asked about a change."""
+        """Raise UsageError if the profile is read-only.
+
+        This function is called before the user is asked about a change.
+        """
         self.profile.guard.refuse_change("the change")
 
     def ask_for(self, what: str, *, hidden: bool = False) -> str:

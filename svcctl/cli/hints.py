@@ -1,7 +1,7 @@
 """Hints that name svcctl commands. The reason of an error, such as `unknown-table`, decides the hint.
 
-An error can come from code that does not know the command line. Its own message and hint say what happened. A hint of
-this module says what to type, and is printed after the error's own hint.
+The message of an error says what happened, and does not name commands, because Python programs get the same errors. A
+hint of this module says what to type. It is printed after the error's own hint.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _destination(data: Data) -> str:
 def how_to_start(data: Data) -> Advice:
     """Say how to start the service again. `command` is the command that ran the service last.
 
-    It is None if the service ran in the background.
+    `command` is None if the service ran in the background.
     """
     if (command := data["command"]) is None:
         return Advice("start it with 'svcctl service start'")
@@ -211,8 +211,8 @@ HINTS: Mapping[str, Row] = {
 def hint_of(error: SvcctlError) -> Advice | None:
     """Return the hint for the reason of an error; None if there is no hint for this reason.
 
-    Also returns None if the hint needs data that the error lacks, which may happen with another service. Also returns
-    None if a command in the hint has a value that cannot be printed unchanged, because a copy of the command would do
+    An error of another service may lack data that the hint needs. Then the result is None, too. The result is also None
+    if a command in the hint would have a value that cannot be printed unchanged. A copy of such a command would do
     something else.
     """
     row = HINTS.get(error.reason)

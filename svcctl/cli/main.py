@@ -164,7 +164,7 @@ def root(
 
 
 class Root(CommandGroup):
-    """The root command. It imports the module of a noun only when a command line names the noun.
+    """The root command, which imports the module of a noun only when a command line names the noun.
 
     Before the import, the noun is only a name and a description.
     """
@@ -234,7 +234,7 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
 def _pages(options: Sequence[str], words: Sequence[str], context: Context) -> AbstractContextManager[None]:
     """Return a context that shows help pages in a pager.
 
-    It does nothing if the command line does not ask for a help page, or if the global options forbid a pager.
+    The context does nothing if the command line does not ask for a help page, or if the global options forbid a pager.
     """
     asks = words[:1] == ["help"] or not {"--help", "-h"}.isdisjoint(words)
     return context.output.paged() if asks and "--no-pager" not in options else nullcontext()

@@ -40,8 +40,10 @@ With a smaller number, --sort would be suggested for --port.
 def in_plain_words(error: typer.TyperException, context: Any) -> UsageError:
     """Convert an error of Typer about a command to an error that has one line and says what to type.
 
-    The attributes of an error show its kind: an unknown option has `possibilities`, another mistake with an option has
-    `option_name`, a missing parameter has `param_type`, and a value that cannot be used has `param` alone.
+    The attributes of Typer's error show its kind:
+
+    - An unknown option has `possibilities`, and another mistake with an option has `option_name`.
+    - A missing parameter has `param_type`, and a value that cannot be used has only `param`.
     """
     message = " ".join(error.format_message().split())
     message, hint = message[:1].lower() + message[1:].rstrip("."), None

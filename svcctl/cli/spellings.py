@@ -48,7 +48,7 @@ GLOBAL: Mapping[str, tuple[str, ...]] = {
     "--config-file": ("--config",),
     "-V": ("--version",),
 }
-"""Global options of other tools, and the words that replace them. They are accepted anywhere on a command line."""
+"""Global options of other tools, and the words that replace them. These options may be anywhere on a command line."""
 
 _QUERY = ("--from", "that is part of the query: 'from TABLE where … group by … select …'")
 _ROWS = ("--lag", "an export has all rows of its range; 'svcctl query … -o FILE' has --limit, --sort and --top")
@@ -118,7 +118,10 @@ READ = frozenset(
         *("list", "show", "status", "wait", "watch", "lint", "verify", "check", "export", "accounts", "queries"),
     )
 )
-"""The commands that may be suggested for a similar mistyped word. They change and delete nothing at once."""
+"""The commands that may be suggested for a similar mistyped word.
+
+No such command changes or deletes anything at once.
+"""
 
 
 def verb(name: str, known: Collection[str]) -> str:

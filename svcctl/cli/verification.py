@@ -226,7 +226,7 @@ def query_command(finding: Mapping[str, Any], profile: str | None) -> CommandLin
     """Return the command that prints the rows of a finding; None if the finding has no query or no dates.
 
     The range of a query excludes its end, so the end is one millisecond after the last row. If the query groups by
-    period, the date of a row is the beginning of its period, so the end is one period after the last row.
+    period, a row has the date at which its period begins. So the end is one period after the last row.
     """
     query, start, end = (finding.get(name) for name in ("query", "from", "to"))
     if not query or start is None or end is None:
@@ -241,5 +241,5 @@ def query_command(finding: Mapping[str, Any], profile: str | None) -> CommandLin
 
 
 def _moment(milliseconds: int) -> str:
-    """Return the date of a row as text, in UTC; the seconds are left out if they are 0."""
+    """Return the date of a row as text, in UTC. If the seconds are 0, they are left out."""
     return moment_text(from_ms(milliseconds)).removesuffix(":00")

@@ -172,7 +172,7 @@ class Diagnostics:
             self._tell("svcctl:", text)
 
     def page(self, text: str) -> None:
-        """Print a help page in place of an error."""
+        """Print a help page to stderr, instead of an error."""
         self._print(text)
 
     def prompt(self, question: str) -> None:
@@ -184,8 +184,8 @@ class Diagnostics:
     def working(self, tell: Callable[[], Work]) -> Iterator[None]:
         """Show the progress of the block if the block is slow and stderr is a terminal. `tell` returns the progress.
 
-        The progress appears after PROGRESS_DELAY_SECONDS. It is erased at the end of the block. It is also erased
-        before data or a question is printed on the same terminal.
+        The progress appears after PROGRESS_DELAY_SECONDS. It is erased at the end of the block, and before data or a
+        question is printed on the same terminal.
         """
         if not self._shows_progress:
             yield
@@ -372,8 +372,8 @@ _QUOTED_COMMAND = r"(?<![^\s(])'svcctl [^']*'\S*"
 def line_broken(text: str, width: int, used_cells: int, commands: Sequence[str] = ()) -> str:
     """Break a message into lines of at most `width` cells. The first line already has `used_cells` other cells.
 
-    A line is never broken within one of `commands`, or within a quoted command of svcctl. It is also not broken within
-    another quoted text if this text fits in a line.
+    A line is never broken within one of `commands`, or within a quoted command of svcctl. Another quoted text is not
+    broken if it fits in a line.
     """
     if used_cells + cell_width(text) <= width:
         return text

@@ -1,9 +1,9 @@
 """The output formats. Each format is a row of `FORMATS`, with the function that writes the format.
 
 The service can write some formats itself, which a request names by the parameter `mode.type`. In such a format, the
-bytes of the service are passed on unchanged. A format has a layout (text) or a packing (binary data) if svcctl can also
-write it, for example for lists, followed queries or selected rows. The formats `table`, `vertical`, `chart` and
-`parquet` are always written by svcctl. If svcctl writes a format that cannot hold some values, these values are
+bytes of the service are passed on unchanged. A format that svcctl can write has a layout (for text) or a packing (for
+binary data). svcctl writes lists, followed queries and selected rows itself. The formats `table`, `vertical`, `chart`
+and `parquet` are always written by svcctl. If svcctl writes a format that cannot hold some values, these values are
 replaced and counted.
 """
 
@@ -68,7 +68,10 @@ class OutputFormat(NamedTuple):
     counted: bool = True
     """Whether the rows of an answer are counted even if the answer is passed on unchanged."""
     dates: bool = False
-    """Whether the service writes dates as texts in this format. Its parameters dateFormat and timeZone apply then."""
+    """Whether the service writes dates as texts in this format.
+
+    Then the parameters dateFormat and timeZone of the request set the form of the dates.
+    """
     lines: bool = False
     """Whether each row can be printed on its own, so that a query without an end can be printed."""
     by_row: bool = False
@@ -319,7 +322,7 @@ def _plain(value: Any, kind: str | None, style: Style) -> str:
 def _objects(
     columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
 ) -> Iterator[list[str]]:
-    """Lay out each row as one JSON object on its own line."""
+    """Format each row as one JSON object on its own line."""
     names = [column.name for column in columns]
     return ([_json(dict(zip(names, row, strict=True))) for row in batch] for batch in batches_of(rows))
 
@@ -327,7 +330,7 @@ def _objects(
 def _array(
     columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
 ) -> Iterator[list[str]]:
-    """Lay out all rows as one JSON array of objects."""
+    """Format all rows as one JSON array of objects."""
     names = [column.name for column in columns]
     yield [_json([dict(zip(names, row, strict=True)) for row in rows])]
 
@@ -335,7 +338,7 @@ def _array(
 def _envelope(
     columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
 ) -> Iterator[list[str]]:
-    """Lay out all rows in a JSON document like that of a service, with one row on each line."""
+    """Format all rows in a JSON document like that of a service, with one row on each line."""
     yield ['{"success":true,"msg":"","status":0,"object":[']
     before = ""
     for lines in _objects(columns, rows, style, note):
@@ -369,7 +372,7 @@ def _spreadsheet(
 def _compact(
     columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
 ) -> Iterator[list[str]]:
-    """Lay out rows as lines of the format json/simple/compact."""
+    """Format rows as lines of the format json/simple/compact."""
     yield [_json({"m": {column.name: {"type": column.type, "index": at} for at, column in enumerate(columns)}})]
     for batch in batches_of(rows):
         yield [_json({"d": row}) for row in batch]
@@ -520,7 +523,10 @@ def alone(format: OutputFormat, *, keyed: bool = False) -> OutputFormat:
 def _members(
     columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
 ) -> Iterator[list[str]]:
-    """Lay out all rows as one JSON object. Each row is a member whose name is the value in the first column."""
+    """Format all rows as one JSON object.
+
+    Each row is a member. The value in the first column is the name of the member.
+    """
     names = [column.name for column in columns[1:]]
     yield [_json({row[0]: dict(zip(names, row[1:], strict=True)) for row in rows})]
 

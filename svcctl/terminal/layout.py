@@ -60,9 +60,9 @@ class TableColumn(NamedTuple):
     marks: Mapping[str, int] = _NO_MARKS
     """The values that are shown in colour, with the code of the colour."""
     below: bool = False
-    """Whether the values are shown in full, on lines of their own below their rows.
+    """Whether the values are shown in full, on their own lines below their rows.
 
-    This applies only to a table of limited width.
+        In a table without a limited width, the values are in their rows.
     """
 
 
@@ -70,7 +70,7 @@ class Span(NamedTuple):
     """The range of a query, for a chart.
 
     `start`, `end` and `now` are epoch milliseconds. `every` is the length, in milliseconds, of the periods by which
-    rows are grouped. It is None if the length is not known.
+    rows are grouped; None if the length is not known.
     """
 
     start: int
@@ -167,7 +167,10 @@ def format_cell(value: Any, kind: str | None, style: Style, *, fraction: bool = 
 
 
 def format_cells(values: Sequence[Any], kind: str | None, style: Style, *, fraction: bool = True) -> list[str]:
-    """Return the values of a column as texts for people. This is faster than `format_cell` for each value."""
+    """Return the values of a column as texts for people.
+
+    One call is faster than a call of `format_cell` for each value.
+    """
     types = set(map(type, values))
     if types <= {str, NoneType}:
         if "".join(filter(None, values)).isprintable():
@@ -208,7 +211,7 @@ _QUARTER = 900_000
 All offsets of zones, except some historical offsets, are multiples of a quarter of an hour.
 """
 MOST_QUARTERS = 1 << 16
-"""The maximum number of quarters of an hour whose texts are kept."""
+"""The maximum number of quarters of an hour for which texts are kept in memory."""
 Quarter = tuple[str, int, str]
 """The texts for a quarter of an hour.
 
@@ -313,7 +316,7 @@ def _sampled(batches: Iterator[Sequence[Row]], count: int) -> tuple[list[Row], l
 
 
 class _Layout:
-    """The layout of a table. It measures the widths of columns on a sample of rows, and makes the lines of the rows.
+    """The layout of a table, which measures the widths of columns on a sample of rows, and makes the lines of the rows.
 
     If the style has no sample, the types of the columns decide the widths. If the width is also limited, the first row
     helps to decide. Only texts are cut. With `grows`, columns use the rest of the line, because rows after the sample

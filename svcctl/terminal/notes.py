@@ -7,7 +7,7 @@ from svcctl.words import counted, plural
 
 
 def loss_notes(losses: Losses) -> list[str]:
-    """Return a note for each kind of loss; no notes if nothing was lost."""
+    """Return a note for each kind of loss. If nothing was lost, the result is empty."""
     notes = []
     if losses.numbers:
         notes.append(f"{counted(losses.numbers, 'number')} became null: NaN, infinite, or too large")

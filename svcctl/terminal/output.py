@@ -271,9 +271,9 @@ class Output:
     ) -> None:
         """Print the answer to a query as it arrives.
 
-        The bytes are unchanged unless the format or the selection needs changes. `style` has the format of dates. The
-        width and the colours of the style are set here. If the range ends in the future, each row is printed to stdout
-        at once, and the widths of columns are not measured on a sample of rows.
+        If the format and the selection allow it, the bytes are unchanged. `style` has the format of dates. The width
+        and the colours of the style are set here. If the range ends in the future, each row is printed to stdout at
+        once. Then the widths of columns are not measured on a sample of rows.
         """
         waits = style.span is not None and style.span.end > style.span.now
         if waits and sink is self.sink and not selection.sort:

@@ -107,7 +107,7 @@ class Paged(io.RawIOBase):
     def _release(self) -> None:
         """Print the text that is held back, and all later text, without a pager.
 
-        This method is called after FIRST_SCREEN_SECONDS, so that rows that arrive slowly are seen when they arrive.
+        This method is called after FIRST_SCREEN_SECONDS, so that slow rows are visible when they arrive.
         """
         with self._lock:
             if self._process is None and not self._direct and self._first_bytes:

@@ -1,8 +1,8 @@
 """The standard streams of the process. Everything that svcctl reads and prints goes through these streams.
 
 When the process begins, `adopt` replaces the streams that Python has opened. So everything that is written to
-sys.stdout or sys.stderr goes through this module: output of commands, help pages, logs and tracebacks. The function
-`escapes.shown` makes text for a terminal safe. This text is written in the encoding of the terminal. Bytes for a pipe
+sys.stdout or sys.stderr goes through this module: output of commands, help pages, logs and tracebacks. Text for a
+terminal is made safe by the function `escapes.shown`, and is written in the encoding of the terminal. Bytes for a pipe
 or a file are unchanged.
 """
 
@@ -52,8 +52,8 @@ def has_glyphs(codec: str, environment: Mapping[str, str]) -> bool:
 def wants_color(choice: str, stream: TextIO, environment: Mapping[str, str]) -> bool:
     """Return whether to use colours. The option --color or an environment variable decides, or else the kind of stream.
 
-    The variables are NO_COLOR, CLICOLOR_FORCE and CLICOLOR. An empty variable counts as unset. If neither the option
-    nor a variable decides, a stream has colours if it is a terminal with a Unicode encoding and TERM is not `dumb`.
+    The variables are NO_COLOR, CLICOLOR_FORCE and CLICOLOR. An empty variable counts as unset. Without the option and
+    the variables, a stream has colours if it is a terminal with a Unicode encoding and TERM is not `dumb`.
     """
     if choice != "auto":
         return choice == "always"
@@ -154,7 +154,7 @@ class Text(io.TextIOBase):
 
 
 class Terminal(Text):
-    """A stream on a terminal. Text is made safe unless the text is Styled. `buffer` accepts bytes in UTF-8.
+    """A stream on a terminal. Text that is not Styled is made safe. `buffer` accepts bytes in UTF-8.
 
     On a terminal without `glyphs`, three dots are written instead of `…`.
     """

@@ -8,7 +8,7 @@ A changed job is continued: svcctl's own service launches the new job and stops 
 another service, svcctl first stops the old job, then launches the new job from the lastDatetime of the old job. The old
 job is removed when the new job runs. If the new job fails at once, the old job runs again. After an interruption, the
 old job, the new job, or both remain. The next `apply` continues from the remaining job, or from the new job if both
-remain. This works even if the files have changed in the meantime.
+remain, even if the files have changed in the meantime.
 """
 
 from __future__ import annotations
@@ -324,7 +324,7 @@ def _is_of_type(job: Job, wanted: WrittenJob) -> bool:
 
 
 def current(jobs: Sequence[Job]) -> list[Job]:
-    """Return the jobs that no other job continues.
+    """Return the jobs, without the jobs that are continued by another job.
 
     If a continued job were started, it would deliver the same events again.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 UNREADABLE = Role()
-"""A placeholder for a role if the service cannot show roles. It is not known whether the role exists."""
+"""A placeholder for a role if the service cannot show roles. Then svcctl does not know whether the role exists."""
 NOT_CHECKED = "the names of policies and applications (rule 7), which this service does not list"
 
 RoleStep = PlanStep[WrittenRole, Role]

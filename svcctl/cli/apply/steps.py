@@ -16,7 +16,7 @@ from svcctl.words import counted
 
 
 class Noun(ABC):
-    """A kind of things that files describe, such as roles. It has a name, and it checks and makes the steps."""
+    """A kind of things that files describe, such as roles. A Noun has the name of the kind, and makes the steps."""
 
     kind: str
     """The name of the kind, such as `role`."""
@@ -44,7 +44,7 @@ class Noun(ABC):
 
 
 def carry_out(svc: Context, noun: Noun, steps: Sequence[PlanStep[Any, Any]], options: ApplyOptions) -> None:
-    """Show the steps, and make them unless --dry-run or --check is given.
+    """Show the steps, and make them. With --dry-run or --check, the steps are only shown.
 
     With --check, raises Differs if there is any step.
     """

@@ -1,4 +1,4 @@
-"""`svcctl api`: send any signed request. It serves for operations that have no command."""
+"""`svcctl api`: send any signed request, for example for operations that have no command."""
 
 from __future__ import annotations
 

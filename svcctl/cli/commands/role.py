@@ -259,7 +259,7 @@ def _ask_about_grants(
 ) -> None:
     """Ask for confirmation before roles that grant everything are created. With `yes`, nothing is asked.
 
-    `look` is called before the question. It raises an error if the role or the domain to change does not exist.
+    The function `look` is called before the question. It raises an error if the role or the domain does not exist.
     """
     granted = [text for role in written for text in grants(role, domain, action)]
     if granted and not yes:

@@ -109,7 +109,7 @@ def _jobs(svc: Context, of: str) -> Pairs:
 def _tables(svc: Context, of: str) -> Pairs:
     """Return the tables of the local service.
 
-    For other services there are none, because the interface cannot list tables.
+    For other services, the list is empty: the interface cannot list tables.
     """
     from svcctl.api import own_service
 
@@ -117,7 +117,7 @@ def _tables(svc: Context, of: str) -> Pairs:
 
 
 def _loaded(svc: Context, of: str) -> Pairs:
-    """Return the tables with loaded events, without the tables whose events the service generates."""
+    """Return the tables with loaded events. Tables with events that the service generates are left out."""
     from svcctl.api import own_service
 
     tables = ((table.name, table.events) for table in own_service.tables(svc.connect()) if not table.live)
@@ -153,7 +153,7 @@ def _named(svc: Context, of: str, names: Callable[[str], Iterable[str]]) -> Pair
 def _language(svc: Context, of: str) -> Pairs:
     """Return words for the last clause of a query: the columns that the clause can name, and the words of the language.
 
-    If only a table is given, the columns are those of the table.
+    If only a table is given, the columns of the table are returned.
     """
     from svcctl.api import query
 
@@ -179,10 +179,7 @@ def _roles(svc: Context, of: str) -> Pairs:
 
 
 def _saved_queries(svc: Context, of: str) -> Pairs:
-    """Return the saved queries of the local service.
-
-    They are read from its state, so the service need not be running.
-    """
+    """Return the saved queries of the local service. The service need not be running, because its state is read."""
     if svc.profile.name not in BUILT_IN or not svc.files.state.exists():
         return []
     extras.need("service", "the local service")

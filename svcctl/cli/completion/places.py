@@ -157,7 +157,7 @@ def table(tree: Any) -> CompletionTable:
 
 
 def _usual(tree_commands: Iterable[CompletedCommand]) -> Mapping[str, Values]:
-    """Return the usual values of each option. These are its values in most of the commands that have the option."""
+    """Return the usual values of each option. Most of the commands that have the option offer these values."""
     counts: dict[str, Counter[Values]] = {}
     for command in tree_commands:
         for option in command.options:

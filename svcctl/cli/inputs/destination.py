@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 def read(
     type_: str | None, assignments: list[str], file: Path | None, note: Callable[[str], None], *, endless: bool
 ) -> Destination | None:
-    """Return the destination; None if none of these options is given.
+    """Return the destination; None if the user has given none of the options for destinations.
 
     Unknown keys are sent, too, and `note` is called with a warning about them.
 
-    The type in --dest must be known, in upper or lower case. Its required keys must be given, and all values must be
-    allowed. `endless` says that the query has no end. A type in a file may be the type of another service, so it is
-    sent unchanged. If the type is unknown, `note` is called with a warning.
+    The type in --dest must be known, in upper or lower case. The required keys of the type must be given, and all
+    values must be allowed. `endless` says that the query has no end. A type in a file may be the type of another
+    service, so it is sent unchanged. If the type is unknown, `note` is called with a warning.
     """
     if type_ is None and file is None:
         if assignments:

@@ -91,7 +91,7 @@ class WrittenJob:
         return " ".join([self.type, *(f"{key}={mask_urls(str(value))}" for key, value in shown.items())])
 
     def request(self, from_: Moment | None = None, continues: str | None = None) -> QueryRequest:
-        """Return the request that launches the job. This reads the secrets."""
+        """Return the request that launches the job. Also reads the secrets."""
         read = {key: secret() for key, secret in self.secrets.items()}
         params = {**self.params, **read, "friendlyName": self.full_name}
         return QueryRequest(

@@ -1,7 +1,7 @@
 """The IDs of jobs on a command line. Each argument is an ID, or `-` for the IDs on standard input.
 
-Standard input has one ID per line, such as the output of `svcctl job list --ids`. It may also be csv or tsv with a
-column `id`, such as the output of `svcctl job list` in a pipe.
+Standard input has one ID per line, such as the output of `svcctl job list --ids`. Standard input may also be csv or tsv
+with a column `id`, such as the output of `svcctl job list` in a pipe.
 """
 
 from __future__ import annotations

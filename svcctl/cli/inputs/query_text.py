@@ -24,8 +24,8 @@ _WAYS = "give it as an argument, on standard input, or with -F FILE"
 def read(text: str | None, file: Path | None) -> str:
     """Return the query from an argument, a file or standard input.
 
-    Standard input is read if the argument is `-`. It is also read if no query is given and standard input is a pipe.
-    Raises UsageError if the query is given twice, or not at all.
+    Standard input is read if the argument is `-`, or if no query is given and standard input is a pipe. Raises
+    UsageError if the query is given twice, or not at all.
     """
     if text is None and file is None:
         piped = "" if sys.stdin.isatty() else read_text(STDIN, "the query")

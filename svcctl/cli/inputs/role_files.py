@@ -210,7 +210,7 @@ class RoleOptions:
     def read(self, missing: str) -> list[WrittenRole]:
         """Return the roles in the file, or the role that the options describe.
 
-        `missing` is the message of the error if neither a file nor such options are given.
+        `missing` is the message of the error if the user has given no file and no such options.
         """
         values: dict[str, Any] = {
             "name": self.name,

@@ -23,7 +23,7 @@ COMMAND_LINE = "the options"
 
 
 class FileError(UsageError):
-    """An error in a file, or in options that replace a file. It has the number of the line if it is known."""
+    """An error in a file, or in options that replace a file. If the number of the line is known, the error has it."""
 
     def __init__(self, source: str, line: int | None, problem: str, *, hint: str | None = None) -> None:
         super().__init__(f"{_place(source, line)}: {problem}", hint=hint)

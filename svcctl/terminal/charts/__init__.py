@@ -6,7 +6,7 @@ not round. Like tables, charts do not know streams or output formats. The module
 which consist of `#` and are next to their numbers.
 
 A chart over time covers the whole range of the query. A period without rows is shown as a gap, so an outage is visible.
-A period that is only partly inside the range, such as the present hour, is marked, so its low value does not look like
+A period that is only partly inside the range, such as the present hour, is marked. So its low value does not look like
 an outage.
 """
 

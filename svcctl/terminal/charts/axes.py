@@ -25,7 +25,7 @@ _TICK_CELLS = 10
 def value_axis(numbers: Sequence[float], rows: int) -> tuple[float, float, float]:
     """Return the lowest number, the highest number and the step of the value axis. All three are round numbers.
 
-    The axis includes zero, unless all values are close together and far from zero.
+    The axis includes zero. It does not include zero if all values are close together and far from zero.
     """
     low, high = min(numbers), max(numbers)
     spread = high - low > 1e-6 * max(abs(low), abs(high))

@@ -115,7 +115,10 @@ class _Scale:
 
 
 def _bar(number: float, scale: _Scale, *, fancy: bool) -> str:
-    """Return the bar for a number. It starts at zero, and goes to the left for a negative number. Zero has no bar."""
+    """Return the bar for a number.
+
+    A bar starts at zero, and goes to the left for a negative number. Zero has no bar.
+    """
     if not number:
         return ""
     if number < 0:

@@ -29,7 +29,7 @@ TURN = 0.1
 Ask = Callable[[bool], Question]
 """A function that makes a new request, so that relative dates follow the clock.
 
-Its argument says whether this is the first request. Only for the first request, notes are printed.
+The argument of the function says whether this is the first request. Notes are printed for the first request only.
 """
 
 
@@ -103,7 +103,7 @@ def _frame(svc: Context, answer: _Answer, interval: float) -> str:
 def _printed(svc: Context, ask: Ask, question: Question, interval: float) -> Iterator[None]:
     """Print the answers one after the other.
 
-    This is an iterator. It prints an answer each time the next item is requested.
+    The function returns an iterator. An answer is printed each time the next item of the iterator is requested.
     """
     for turn in count():
         begun = time.monotonic()

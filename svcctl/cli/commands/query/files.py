@@ -150,7 +150,7 @@ def _tell(svc: Context, loaded: Loaded) -> None:
 def _range(svc: Context, options: QueryOptions, loaded: Loaded) -> tuple[Any, Any]:
     """Return the start and the end of the range.
 
-    By default, the range begins at the first event. It ends after the last event or now, whichever is later.
+    By default, the range begins at the first event, and ends after the last event or now, whichever is later.
     """
     oldest, newest = (svc.now() if date is None else from_ms(date) for date in (loaded.oldest, loaded.end))
     start = to_seconds(oldest) if options.from_ is None else options.from_

@@ -43,7 +43,7 @@ class Question(NamedTuple):
 
 
 def asked(svc: Context, options: QueryOptions) -> QueryRequest:
-    """Return the request as it was typed. Its dates are not resolved, and it does not have a format yet."""
+    """Return the request as it was typed. The dates of this request are not resolved, and its format is not set."""
     end = options.end()
     return QueryRequest(
         from_=options.from_,

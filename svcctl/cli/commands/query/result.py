@@ -177,7 +177,7 @@ def _note_file(svc: Context, output: Path | None, rows: int | None) -> None:
 
 
 def _elsewhere(svc: Context, question: Question) -> str:
-    """Return a note on the dates of the table's events. It is for an answer without rows.
+    """Return a note for an answer without rows. The note has the dates of the table's events.
 
     The note is empty if the service is not the local service.
     """

@@ -76,7 +76,7 @@ def _place(name: str) -> ListField[RunningService]:
 
 
 def _ending_keys(running: RunningService) -> str | None:
-    """Describe the API keys that expire soon; None if there are none."""
+    """Describe the API keys that expire soon; None if no key expires soon."""
     ends = (f"{name} expires {second_text(expires)} (UTC)" for name, expires in running.status.expiring)
     return "; ".join(ends) or None
 

@@ -57,7 +57,7 @@ ToOpt = Annotated[
 def folder_of(svc: Context, uri: str | None) -> str:
     """Return the shared folder, from --tables, the environment or the running service.
 
-    Raises UsageError if there is none.
+    Raises UsageError without a folder.
     """
     from svcctl.api import own_service
     from svcctl.service import process

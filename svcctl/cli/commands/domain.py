@@ -45,7 +45,7 @@ TimeOpt = Annotated[
 VolumeOpt = Annotated[
     float | None, typer.Option("--volume", metavar="N", help="Volume, in the service's unit, if the plan accepts one.")
 ]
-IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if the domain already is as wanted.")]
+IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if nothing needs to change.")]
 IfThereOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if the domain does not exist.")]
 
 PruneOpt = Annotated[
@@ -157,7 +157,8 @@ def enable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) 
 def disable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) -> None:
     """Disable a domain; nobody can use it until it is enabled
 
-    Its open queries end with an error, and its jobs stop. Jobs that were running continue when it is enabled.
+    The open queries of the domain end with an error, and its jobs stop. Jobs that were running continue when the domain
+    is enabled.
     """
     svc: Context = ctx.obj
     with known_domain(svc.client, name), done_if(if_needed, already_so, svc.diagnostics.note):

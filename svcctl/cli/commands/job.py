@@ -113,7 +113,7 @@ AllOpt = Annotated[
 OldestOpt = Annotated[
     Any, start_option(start="Rows with an earlier date may be gone"), Completes(words=words.start_dates)
 ]
-KeepOpt = Annotated[bool, typer.Option("--keep", help="Keep --from for later checks, too.")]
+KeepOpt = Annotated[bool, typer.Option("--keep", help="Use the date of --from in later checks, too.")]
 FiguresOpt = Annotated[
     Path | None,
     typer.Option("--metrics", metavar="FILE", help="Write the results for Prometheus' textfile collector."),
@@ -126,7 +126,9 @@ Change = Callable[[str], Changed]
 LAST_LOOK = 5.0
 """The number of seconds for which the service may still answer after --max-time. Then the command ends in any case."""
 
-_app = verbs_of("job", "FAILING is a running job with an error. Programs get 'status' RUNNING and 'failing' true.")
+_app = verbs_of(
+    "job", "FAILING means that a running job has an error. Programs get 'status' RUNNING and 'failing' true."
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -147,8 +149,8 @@ def list_(
     """List jobs
 
     A table shows the beginning of each ID; every command accepts this beginning. Jobs with an error come first. On a
-    terminal, the error is printed below its job. FAILING is a running job with an error. The lag is the time since
-    lastDatetime, the date up to which the job has read events.
+    terminal, the error is printed below its job. FAILING means that a running job has an error. The lag is the time
+    since lastDatetime, the date up to which the job has read events.
 
     Programs get whole IDs and the fields of the interface; a FAILING job has 'status' RUNNING and 'failing' true.
 
@@ -186,7 +188,7 @@ def list_(
 def show(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None, columns: ColumnsOpt = None) -> None:
     """Show all that the service returns about jobs
 
-    FAILING is a running job with an error. Programs get 'status' RUNNING and 'failing' true.
+    FAILING means that a running job has an error. Programs get 'status' RUNNING and 'failing' true.
 
     In json, a single named job is an object, and several jobs are a list.
 
@@ -194,8 +196,8 @@ def show(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None, columns: Col
     which it has failed (failingSince), the date of its last delivery, the date up to which 'job verify' has verified it
     without a gap, and the process that runs it (host/process ID).
 
-    Other services return neither the range of a job nor the parameters of its destination, and no service returns
-    secrets. So keep the command or the file that launches the job.
+    Other services do not return the range of a job and the parameters of its destination. No service returns secrets.
+    So keep the command or the file that launches the job.
     """
     svc: Context = ctx.obj
     single = len(ids) == 1 and ids != [text.STDIN]
@@ -257,8 +259,7 @@ def export(ctx: typer.Context, ids: ExportedIdsArg = None) -> None:
     """Print jobs as a file for 'svcctl job apply'
 
     'from' is the date up to which a job has read, so a new launch continues from this date. Add the secrets of
-    destinations, which no service returns. Services other than svcctl's own return neither the other parameters nor
-    'to'.
+    destinations, which no service returns. Only svcctl's own service returns the other parameters and 'to'.
 
     \b
     svcctl job export > jobs.yaml
@@ -322,9 +323,9 @@ def verify(
     """Compare what destinations have with the rows that jobs delivered
 
     svcctl's own service produces the rows again, and compares them with the rows that it reads from Kafka, S3 or HDFS.
-    Jobs may run meanwhile. The exit code is 7 if rows are missing, altered or out of order, 10 if rows are only
-    duplicated or foreign, and 6 if a destination does not answer. For several jobs, the first of these that occurs is
-    the exit code: 3, 6, 7, other failures, 10.
+    Jobs may run during the check. The exit code is 7 if rows are missing, altered or out of order, 10 if rows are only
+    duplicated or foreign, and 6 if a destination does not answer. For several jobs, the exit code is the first of these
+    codes that occurs: 3, 6, 7, other failures, 10.
 
     It is not a failure if rows are missing because the topic no longer keeps them, or because their date is before
     --from. A gap is printed with the query that returns the missing rows. 'job show' has the date up to which a job is

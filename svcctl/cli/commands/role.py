@@ -120,8 +120,8 @@ def export(ctx: typer.Context, domain: DomainArg, role: ExportedRoleArg = None) 
 def create(ctx: typer.Context, domain: DomainArg, options: RoleOptions, yes: YesOpt = False) -> None:
     """Create a role from options, or the roles in a file
 
-    The interface's rules are checked before anything is sent. Asks before creating a role that has only a name, or that
-    has '*': such a role grants everything of a kind.
+    The interface's rules are checked before anything is sent. A role that has only a name, or that has '*', grants
+    everything of a kind. The command asks for confirmation before it creates such a role.
 
     \b
     svcctl role create acme --name Readers --policies Search

@@ -44,7 +44,7 @@ class ReadingOptions:
             "--time-format",
             rich_help_panel=OptionHeading.COLUMNS,
             metavar="FORMAT",
-            help="How that date is written: '%m/%d/%Y %I:%M %p', only %d/%m or %m/%d, or epoch, epoch_ms, … for "
+            help="How this date is written: '%m/%d/%Y %I:%M %p', only %d/%m or %m/%d, or epoch, epoch_ms, … for "
             "numbers.",
         ),
     ] = None

@@ -87,11 +87,12 @@ OnErrorOpt = Annotated[
     Completes(words=ON_ERROR),
 ]
 PaceOpt = Annotated[
-    float | None, _windows("--max-requests-per-second", metavar="N", min=0.001, help="Shared by all workers.")
+    float | None,
+    _windows("--max-requests-per-second", metavar="N", min=0.001, help="Maximum for all workers together."),
 ]
 MetricsOpt = Annotated[
     Path | None,
-    _run("--metrics", metavar="FILE", help="Write the run's figures for Prometheus' textfile collector."),
+    _run("--metrics", metavar="FILE", help="Write metrics of the run, for the textfile collector of Prometheus."),
     Completes(FILES),
 ]
 SchedulerOpt = Annotated[

@@ -74,11 +74,11 @@ def reconcile(
 ) -> None:
     """Compare an export with the service, and fetch again only the windows that differ
 
-    Prints a row for each replaced window: its start, its rows before and now, and the file. Dates are in the export's
-    zone. One query counts the events of all windows. For queries with 'group', and with --deep, the windows are fetched
-    again instead, because a count does not show a changed event, or a new event in place of another. If a window now
-    has fewer rows, such as after retention, it is listed, its file is kept, and the exit code is 10. If files are
-    missing or have a wrong size, the exit code is 7; see 'verify'.
+    Prints a row for each replaced window: its start, its numbers of rows before and now, and its file. Dates are in the
+    export's zone. One query counts the events of all windows. A count does not show a changed event, or a new event
+    that replaces another. So with --deep, and for queries with 'group', all windows are fetched again instead. A window
+    may have fewer rows now, for example because old events were removed. Then the window is listed, its file is kept,
+    and the exit code is 10. If files are missing or have a wrong size, the exit code is 7; see 'verify'.
 
     \b
     svcctl export reconcile auth --from 7ad

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 @spread
 def export(ctx: typer.Context, options: ExportOptions) -> None:
-    """A failed run leaves no incomplete file under a final name. The same command again fetches only what is missing.
-    'svcctl help export' explains exports, with recipes for cron, systemd and Kubernetes.
+    """After a failed run, no incomplete file has its final name. Run the same command again to fetch the missing
+    windows. 'svcctl help export' explains exports, with recipes for cron, systemd and Kubernetes.
 
     \b
     svcctl export 'from auth.all' --from 7ad --to today -o week.csv.gz

@@ -119,7 +119,7 @@ FollowOpt = Annotated[
     ),
 ]
 MaxTimeOpt = Annotated[
-    float | None, length_option("--max-time", "Fail after 30s, 5m, … (retries included); with --follow, end then.")
+    float | None, length_option("--max-time", "Fail after 30s, 5m, … (retries included); with --follow, stop then.")
 ]
 EveryOpt = Annotated[
     float | None,

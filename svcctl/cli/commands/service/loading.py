@@ -144,9 +144,9 @@ def load(
 ) -> None:
     """Load files of events into a table of the local service
 
-    Reads csv, tsv, ndjson, JSON arrays and parquet, plain or compressed with gzip or zstd, access logs (common and
-    combined), W3C logs, syslog (RFC 3164 and 5424), lines of key=value, and logs whose lines have a date. All files are
-    loaded or none: nothing is loaded when one is damaged or cut off. 'svcctl help loading' has the details.
+    Reads csv, tsv, ndjson, JSON arrays, parquet, access logs (common and combined), W3C logs, syslog (RFC 3164 and
+    5424), lines of key=value, and other logs with a date in each entry. Files may be compressed with gzip or zstd. If
+    one file is damaged or cut off, no file is loaded. 'svcctl help loading' has the details.
 
     \b
     svcctl service load /var/log/dpkg.log* --table debian.dpkg
@@ -267,9 +267,9 @@ def trim(
 ) -> None:
     """Remove the events of a table of the local service before a date
 
-    Queries and jobs go on. The command is refused if a job has not read the events yet. In a shared folder, 'svcctl
+    Queries and jobs continue. The command is refused if a job has not read the events yet. In a shared folder, 'svcctl
     service compact' frees the disk space, a week later by default. In the service's own file, the table is rewritten,
-    which takes as long as a load, and later events use the space.
+    which takes as long as a load. Later events use the free space.
 
     \b
     svcctl service trim shop.o --before 90d --yes

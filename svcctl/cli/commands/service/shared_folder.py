@@ -49,7 +49,7 @@ KeepOpt = Annotated[
 ]
 ToOpt = Annotated[
     str,
-    typer.Option("--to", metavar="PLACE", help="folder (the shared one) or file (that of the local service)."),
+    typer.Option("--to", metavar="PLACE", help="folder (the shared folder) or file (the local service's own file)."),
     Completes(words=PLACES),
 ]
 
@@ -132,10 +132,11 @@ def compact(
     tables: TablesOpt = None,
     keep: KeepOpt = "7d",
 ) -> None:
-    """Make large files of the small ones that loads leave in a shared folder
+    """Join the small files of loads in a shared folder into large files
 
-    Queries and loads go on meanwhile. Files that are no longer part of a table are removed after --keep-for. If that
-    is a day or more, files of killed loads are removed, too, so no load may take longer than --keep-for.
+    Queries and loads continue during the command. Files that are no longer part of a table are removed after
+    --keep-for. If --keep-for is a day or more, files of killed loads are removed, too. So no load may take longer than
+    --keep-for.
 
     \b
     svcctl service compact

@@ -35,7 +35,7 @@ OTHERS = {
     "notReproducible": "that cannot be produced again",
     "notYet": "not there yet",
 }
-"""The members of a result that the end of its sentence names, and the words for these members."""
+"""Members of a result, and the words for them. The sentence about a result ends with these members."""
 UNCOMPARED = ("missing", "noLongerThere", "notReproducible")
 """The members of a result that have numbers of rows. The values of these rows were not compared."""
 METRICS = {

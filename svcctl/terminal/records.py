@@ -90,7 +90,7 @@ class Listing(Generic[T]):
     ) -> tuple[list[TableColumn], Iterable[list[Any]]]:
         """Return the columns and rows of objects, for people (`shown`) or for programs.
 
-        With `every`, the columns for the other purpose are appended.
+        With `every`, the result has both the columns for people and the columns for programs.
         """
         fields = self.people if shown and self.people else self.fields
         if every:

@@ -28,7 +28,7 @@ _LEAVES = "Ctrl-C leaves this screen"
 
 
 class _Drawn(io.TextIOBase):
-    """A file to which rich writes.
+    """A file object to which the library rich writes.
 
     Rich makes all escape sequences in this output, so they are passed on to the terminal.
     """

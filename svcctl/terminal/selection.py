@@ -174,7 +174,7 @@ def rank(value: Any, kind: str | None, *, falling: bool = False) -> tuple[bool, 
 
 
 def _inverse(place: int, value: Any) -> tuple[int, Any]:
-    """Return the sort key for descending order."""
+    """Return the sort key of a value for descending order."""
     if isinstance(value, str):
         return -place, value.encode("utf-8", "surrogatepass").translate(_INVERSE) + b"\xff"
     return -place, -value

@@ -60,8 +60,8 @@ def plan(
 ) -> list[PlanStep[Wanted, Existing]]:
     """Return the steps from the actual to the desired domains, roles or jobs. Removals come last.
 
-    Both arguments have names and values. If an actual name is not desired, its value is passed to `surplus`. If
-    `surplus` returns true, the domain, role or job is removed.
+    `desired` and `actual` map names to domains, roles or jobs. If a name is only in `actual`, its value is passed to
+    `surplus`. If `surplus` returns true, a step removes this domain, role or job.
     """
     steps: list[PlanStep[Wanted, Existing]] = []
     for name, wanted in desired.items():

@@ -21,7 +21,7 @@ class Noun(ABC):
     kind: str
     """The name of the kind, such as `role`."""
     where: str = ""
-    """The place of the things, such as ` in acme`, or empty. Messages print it after a name."""
+    """The place of the things, such as ` in acme`. Messages print this text after a name."""
 
     @abstractmethod
     def check(self, step: Any) -> str | None:

@@ -25,7 +25,7 @@ If a command has more options, they are listed under the headings that the param
 
 Row = tuple[str, str]
 Section = tuple[str, tuple[Row, ...]]
-"""A heading and the rows under it."""
+"""A heading, and the rows under the heading."""
 HELP: Row = ("-h, --help", "Show this page.")
 """The last option of every page."""
 

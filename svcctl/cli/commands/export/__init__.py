@@ -1,9 +1,13 @@
 """`svcctl export`: write the events of a long range to files. The events are fetched window by window.
 
-run.py         a run of an export options.py     the options of a run request.py     the order (what to export, and to
-which files) and the range of a run report.py      the messages of a run metrics.py     the metrics of a run for
-Prometheus status.py      `status` and `rm`: show exports, and remove states verify.py      `verify`: find damaged and
-missing files reconcile.py   `reconcile`: compare with the service, and replace changed windows
+run.py         a run of an export
+options.py     the options of a run
+request.py     the order (what to export, and to which files) and the range of a run
+report.py      the messages of a run
+metrics.py     the metrics of a run for Prometheus
+status.py      `status` and `rm`: show exports, and remove states
+verify.py      `verify`: find damaged and missing files
+reconcile.py   `reconcile`: compare with the service, and replace changed windows
 """
 
 from __future__ import annotations

@@ -124,8 +124,8 @@ def check(request: QueryRequest, format: OutputFormat, selection: Selection, opt
 def job(svc: Context, request: QueryRequest, options: QueryOptions) -> QueryRequest:
     """Return the request that launches a job. The destination decides how rows are written.
 
-    The interface accepts a date format and a time zone only with a mode other than JSON, so such a mode is sent with
-    them.
+    The interface accepts a date format and a time zone only with a mode other than JSON. So a request with a date
+    format or a time zone gets such a mode.
     """
     by_option = options.time_zone is not None
     zone = options.time_zone or svc.profile.time_zone

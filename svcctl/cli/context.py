@@ -226,7 +226,7 @@ class Context:
         return self._prompt.is_attended
 
     def ask(self, question: str, *, here: bool = False) -> None:
-        """Ask a question, and return if the answer is yes.
+        """Ask a question. Returns only if the answer is yes.
 
         Raises Declined for any other answer, and UsageError if nobody can be asked. Also raises UsageError if the
         profile is read-only. With `here`, the question is about one of svcctl's own files, and a read-only profile is
@@ -237,7 +237,7 @@ class Context:
         confirm(self._prompt, question)
 
     def ask_word(self, question: str, expected: str, *others: str) -> None:
-        """Ask a question, and return if the answer is `expected` or one of `others`.
+        """Ask a question. Returns only if the answer is `expected` or one of `others`.
 
         Raises Declined for any other answer, and UsageError if the profile is read-only.
         """

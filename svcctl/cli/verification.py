@@ -37,7 +37,7 @@ OTHERS = {
 }
 """Members of a result, and the words for them. The sentence about a result ends with these members."""
 UNCOMPARED = ("missing", "noLongerThere", "notReproducible")
-"""The members of a result that have numbers of rows. The values of these rows were not compared."""
+"""Members of a result. Each is a number of rows, and the values of these rows were not compared."""
 METRICS = {
     "success": "Whether the last check found exactly the rows that the job delivered (1) or not (0).",
     "timestamp_seconds": "When the last check of the job ended, in epoch seconds.",

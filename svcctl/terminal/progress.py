@@ -1,7 +1,7 @@
 """The progress line on a terminal: a bar or a spinner, the remaining time, and a text of the command.
 
-The library rich draws the line. Rich loads slowly, so this module is imported only to draw. All text for rich is
-`visible` text, and never markup.
+The library rich draws the line. Rich loads slowly, so this module is imported only to draw. All text for rich has
+passed the function `visible`, and is never markup.
 """
 
 from __future__ import annotations

@@ -95,9 +95,9 @@ class TerminalPrompt:
 
 
 def confirm(prompt: Prompt, question: str) -> None:
-    """Ask a question, and return if the answer is yes. Raises Declined for any other answer.
+    """Ask a question. Returns only if the answer is yes.
 
-    Raises UsageError if nobody can be asked.
+    Raises Declined for any other answer, and UsageError if nobody can be asked.
     """
     if prompt.answer(question, " [y/N]: ").strip().lower() not in ("y", "yes"):
         raise Declined

@@ -1,7 +1,7 @@
 """Frames on the alternate screen of a terminal: tables and charts that are updated in place.
 
-The library rich draws the frames. Rich loads slowly, so this module is imported only to draw. All text for rich is
-`visible` text, and never markup.
+The library rich draws the frames. Rich loads slowly, so this module is imported only to draw. All text for rich has
+passed the function `visible`, and is never markup.
 """
 
 from __future__ import annotations

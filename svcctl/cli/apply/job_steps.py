@@ -333,9 +333,9 @@ def current(jobs: Sequence[Job]) -> list[Job]:
 
 
 def _latest(jobs: Sequence[Job]) -> Job | None:
-    """Return the current job that runs, or else the current job that has read the most.
+    """Return the job that runs, or else the job that has read the most. Jobs that another job continues are left out.
 
-    Among equal jobs, the last one in the list is returned.
+    Among equal jobs, the last job in the list is returned.
     """
     return max(
         reversed(current(jobs)),

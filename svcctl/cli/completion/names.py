@@ -109,7 +109,7 @@ def _jobs(svc: Context, of: str) -> Pairs:
 def _tables(svc: Context, of: str) -> Pairs:
     """Return the tables of the local service.
 
-    For other services, the list is empty: the interface cannot list tables.
+    For other services, the list is empty, because the interface cannot list tables.
     """
     from svcctl.api import own_service
 

@@ -26,4 +26,4 @@ LANGUAGE = (
     *("from", "where", "select", "group", "every", "by", "as", "limit", "offset", "pragma"),
     *("and", "or", "not", "null"),
 )
-"""Words of the query language, without functions. `svcctl help WORD` shows the page of the language."""
+"""Words of the query language, except names of functions. `svcctl help WORD` shows the page of the language."""

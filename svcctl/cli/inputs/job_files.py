@@ -65,7 +65,7 @@ class WrittenJob:
     """The parameters without the secrets."""
     secrets: Mapping[str, Secret] = field(repr=False)
     hashes: Sequence[str]
-    """The hash of the definition, and its hashes if other values in the file were in quotes."""
+    """Three hashes of the definition: as it is written, with all texts in quotes, and with no text in quotes."""
     state: str
     warnings: Sequence[str]
     """Warnings about unknown parts of the destination. Such parts are sent nevertheless."""

@@ -55,9 +55,9 @@ ToOpt = Annotated[
 
 
 def folder_of(svc: Context, uri: str | None) -> str:
-    """Return the shared folder, from --tables, the environment or the running service.
+    """Return the shared folder. It comes from --tables, the environment or the running service.
 
-    Raises UsageError without a folder.
+    Raises UsageError if there is no shared folder.
     """
     from svcctl.api import own_service
     from svcctl.service import process

@@ -1,4 +1,4 @@
-"""The options of every `apply`."""
+"""The options that all `apply` commands have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svcctl.cli.options import YesOpt
 
 @dataclass(frozen=True, kw_only=True)
 class ApplyOptions:
-    """The options of every `apply`."""
+    """The options that all `apply` commands have."""
 
     file: Annotated[
         list[Path],

@@ -94,7 +94,7 @@ class ChartRows:
 
     @property
     def every(self) -> int | None:
-        """The length, in milliseconds, of the periods by which the rows are grouped; None if the length is not known."""
+        """The length of the periods by which the rows are grouped, in milliseconds; None if the length is not known."""
         return self.style.span.every if self.over_time and self.style.span else None
 
     def cuts(self, time: Any) -> bool:

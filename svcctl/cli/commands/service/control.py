@@ -101,7 +101,7 @@ SERVICE: Listing[RunningService] = Listing(
     ),
     paragraph=_fact_lines,
 )
-"""A listing of the local service: its address, process, files and places."""
+"""The columns of `service status`: the address, the process, and the places of events and state."""
 
 app = verbs_of("service")
 

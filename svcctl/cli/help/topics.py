@@ -229,11 +229,11 @@ def _environment() -> dict[str, str]:
         (DATA_ENVIRONMENT, "directory of the local service's data"),
         (STATE_ENVIRONMENT, "directory of the states of exports (--state)"),
         *((row.name, row.explanation + _SEE.get(row.name, "")) for row in SERVICE_SETTINGS),
-        (VARIABLE, "pager for long output on a terminal, before PAGER; cat or nothing for none (--no-pager)"),
+        (VARIABLE, "pager for long output on a terminal, in place of PAGER; empty or cat for no pager (--no-pager)"),
         ("SSL_CERT_FILE", "file of CA certificates to trust if the profile has no ca_bundle"),
         ("SSL_CERT_DIR", "directory of CA certificates that 'openssl rehash' has prepared"),
         ("NO_COLOR", "no colour"),
-        ("CLICOLOR_FORCE", "colour in a pipe too, unless it is 0"),
+        ("CLICOLOR_FORCE", "colour in a pipe, too; 0 has no effect"),
         ("CLICOLOR", "0 for no colour on a terminal"),
         ("COLUMNS", "width in cells, instead of the terminal's own"),
         ("LINES", "height in lines, instead of the terminal's own"),
@@ -241,7 +241,7 @@ def _environment() -> dict[str, str]:
     proxies = [
         (HTTPS_PROXY, "proxy of https services"),
         (ALL_PROXY, "proxy, if https_proxy and HTTPS_PROXY are not set"),
-        (NO_PROXY, "hosts to reach directly"),
+        (NO_PROXY, "hosts to reach without a proxy"),
     ]
     return {
         "variables": table(variables),

@@ -1,5 +1,5 @@
-"""The local service: implements the whole interface on this machine, with DuckDB.
+"""The local service. It implements the whole interface on this machine, with DuckDB.
 
-It shares only facts with the client (dates, models, destination names, errors). It has its own code for signatures and
-responses, so that a mistake of the client or of the service becomes visible.
+The service shares some facts with the client: dates, models, names of destinations, and errors. Signatures and
+responses have separate code in the client and in the service. So a mistake in one of them becomes visible in the other.
 """

@@ -1,4 +1,4 @@
-"""The free space on the disk with the service's data. Regular probes find a full disk before a write fails."""
+"""The free space on the disk that stores the service's data. Regular probes detect a full disk before a write fails."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ from svcctl.errors import Unavailable, reason
 
 PROBE_BYTES = 1 << 20
 PROBE_SECONDS = 5.0
-"""The interval, in seconds, at which the disk is probed."""
+"""The interval between two probes of the disk, in seconds."""
 _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
-"""The error numbers of file systems that cannot reserve space."""
+"""The error numbers that a file system returns if it cannot reserve space."""
 _NO_SPACE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 _log = logging.getLogger("svcctl.service")
 
 
 class Unwritable(Unavailable):
-    """The error while the service's data cannot be written. `detail` is for the operator and names the directory."""
+    """The error that is raised while the service cannot write its data.
+
+    `detail` names the directory, for the operator.
+    """
 
     def __init__(self, directory: Path, error: OSError) -> None:
         if error.errno in _NO_SPACE_ERRORS:
@@ -36,7 +39,10 @@ class Unwritable(Unavailable):
 
 
 def reserve(directory: Path) -> None:
-    """Reserve PROBE_BYTES in a temporary file, and release them. Raises OSError if the disk has no room for them."""
+    """Reserve PROBE_BYTES in a temporary file, and release the space.
+
+    Raises OSError if the disk has too little space.
+    """
     with tempfile.TemporaryFile(dir=directory) as file:
         try:
             os.posix_fallocate(file.fileno(), 0, PROBE_BYTES)
@@ -46,7 +52,10 @@ def reserve(directory: Path) -> None:
 
 
 class Disk:
-    """The disk of a directory. `failure` is the error of the last probe; None if the disk could be written."""
+    """The disk that contains a directory.
+
+    `failure` is the error of the last probe of the disk. It is None if the last probe succeeded.
+    """
 
     def __init__(
         self,
@@ -64,7 +73,7 @@ class Disk:
     def look(self) -> None:
         """Probe the disk, unless the last probe was less than PROBE_SECONDS ago.
 
-        Log when the disk becomes full, and when it has room again.
+        Writes to the log when the disk becomes full, and when the disk has room again.
         """
         if self._monotonic() < self._next:
             return

@@ -1,4 +1,4 @@
-"""The sockets on which the service listens: its Unix socket, and a TCP socket with --listen."""
+"""The sockets on which the service listens: always a Unix socket, and with --listen also a TCP socket."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MAX_PORT = 65_535
 class UnixListener:
     """A Unix socket on which the service listens.
 
-    The process holds the service's lock, so no other process uses a file that is already at the socket's path. Raises
-    UsageError when the socket cannot be made the first time.
+    Any file that is already at the socket's path is replaced. No other service uses that file, because the process
+    holds the lock of the service. The constructor raises UsageError if the socket cannot be made.
     """
 
     def __init__(self, path: Path) -> None:
@@ -30,12 +30,15 @@ class UnixListener:
             ) from None
 
     def listen(self) -> None:
-        """Listen on a new `socket`. Its file replaces any other file at the path. Raises OSError if that fails."""
+        """Listen on a new socket, which replaces any file at the path. Raises OSError if the socket cannot be made."""
         self.socket = unix_sockets.listen(self.path)
         self._file = self.path.stat()
 
     def is_found(self) -> bool:
-        """Whether clients find this socket at its path: its file was neither deleted nor replaced."""
+        """Whether clients find this socket at its path.
+
+        A client cannot find a socket if its file was deleted or replaced.
+        """
         try:
             return os.path.samestat(self.path.stat(), self._file)
         except OSError:
@@ -46,7 +49,10 @@ class UnixListener:
 
 
 def tcp_listener(listen: str) -> socket.socket:
-    """Listen on a TCP socket at HOST:PORT; port 0 means any free port. Raises UsageError if that is not possible."""
+    """Listen on a TCP socket at HOST:PORT.
+
+    Port 0 means any free port. Raises UsageError if the socket cannot be made.
+    """
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdigit():
         raise UsageError(f"--listen '{listen}' is not of the form HOST:PORT")

@@ -1,12 +1,15 @@
-"""The local service as a process: its files, starting it on demand, and stopping it.
+"""The process of the local service: its files, its start on demand, and its stop.
 
-This module uses only the files and the socket of the process. The work of the process is in `server`, which is never
-imported here. The running service holds a lock on `service.lock` until it ends. So the lock shows whether the service
-runs, and a crash leaves nothing that blocks the next start. The lock file also contains the process ID, for people to
-read. In another PID namespace, or on another host, the same number belongs to a different process.
+This module uses only the files and the socket of the process. The module `server` has the code that runs in the
+process. This module never imports `server`.
 
-The service listens on its socket as soon as it has the lock, but answers only after its start. While it starts or
-stops, it touches the lock file every second, so that other processes do not take it for a service that hangs.
+A running service holds a lock on the file `service.lock` until the service ends. So the lock shows whether the service
+runs. After a crash the lock is free, and nothing blocks the next start. The lock file also contains the process ID, for
+people to read. In another PID namespace or on another host, the same process ID can belong to a different process.
+
+The service listens on its socket as soon as it holds the lock, but it answers only when its start is complete. While
+the service starts or stops, it touches the lock file every second. So other processes can see that the service does not
+hang.
 """
 
 from __future__ import annotations
@@ -36,16 +39,19 @@ from svcctl.profiles.settings import BUILT_IN, LOCAL_URL
 STOP_SECONDS = 30.0
 """The maximum number of seconds that a service may take to stop."""
 STOP_ANSWER_SECONDS = 2.0
-"""The maximum number of seconds that a service may take to accept a request to stop. After that, it gets a signal."""
+"""The maximum number of seconds that a service may take to accept a request to stop.
+
+A service that takes longer gets a signal.
+"""
 SILENT_SECONDS = 5.0
 """The maximum number of seconds that a running service may take to answer.
 
-The time is long enough for a service that has lost the file of its socket to make the file again.
+If the file of the service's socket was deleted, this time is long enough for the service to make a new file.
 """
 STARTING_SECONDS = 2.0
-"""The number of seconds after which a command says that it waits for a service to start or stop."""
+"""The number of seconds after which a waiting command prints that the service is starting or stopping."""
 TOUCH_SECONDS = 1.0
-"""The interval, in seconds, at which a service that is starting or stopping touches its lock file."""
+"""The interval, in seconds, at which a service touches its lock file while it starts or stops."""
 _LOOK_SECONDS = 0.1
 
 PING_PATH, STOP_PATH = "/service/ping", "/service/stop"
@@ -60,7 +66,7 @@ _CREDENTIALS: Mapping[str, Callable[[], str]] = {
     "api_secret": lambda: os.urandom(32).hex(),
     "token": lambda: urlsafe_b64encode(os.urandom(32)).decode().rstrip("="),
 }
-"""The names of a built-in profile's credentials, each with the function that makes a new value."""
+"""The names of a built-in profile's credentials, each with a function that makes a new value."""
 
 
 class ServiceFiles(NamedTuple):
@@ -82,7 +88,7 @@ class ServiceFiles(NamedTuple):
 
     @property
     def serve_command(self) -> Path:
-        """The file with the command line of the last service, if that service was started with --listen."""
+        """The path of the file with the saved command line of a service that was started with --listen."""
         return self.directory / "serve.txt"
 
     @property
@@ -95,7 +101,10 @@ class ServiceFiles(NamedTuple):
 
     @property
     def reset(self) -> Path:
-        """A file that exists from a reset until the next start, so that the start reports no lost events."""
+        """The path of a file that exists from a reset until the next start.
+
+        While this file exists, a start does not report lost events.
+        """
         return self.directory / "reset"
 
     @property
@@ -118,9 +127,10 @@ class ServiceFiles(NamedTuple):
         return self.directory
 
     def _require_private(self) -> None:
-        """Raise UsageError if other users can access the directory, which has the socket, events and credentials.
+        """Raise UsageError if other users can access the directory.
 
-        The mode is not changed automatically, since other users may need other files in the directory.
+        The directory contains the socket, the events and the credentials. Its mode is not changed automatically,
+        because other users may need other files in the directory.
         """
         status = self.directory.stat()
         if status.st_uid not in (os.getuid(), 0) or status.st_mode & 0o077:
@@ -147,14 +157,20 @@ class ServiceFiles(NamedTuple):
 
 
 def default_files(environment: Mapping[str, str]) -> ServiceFiles:
-    """Return the service's files: in the directory SVCCTL_DATA, or by default in the user's data directory."""
+    """Return the service's files.
+
+    The directory is SVCCTL_DATA, or by default a directory in the user's data directory.
+    """
     if directory := environment.get(DATA_ENVIRONMENT):
         return ServiceFiles(home.expanded_path(directory).absolute())
     return ServiceFiles(home.directory("data", DATA_ENVIRONMENT) / "service")
 
 
 def profile_fields(files: ServiceFiles, name: str) -> dict[str, Any]:
-    """Return the fields of a built-in profile. A credential is a function, because reading it may create it."""
+    """Return the fields of a built-in profile.
+
+    Credentials are returned as functions, because reading a credential may create it.
+    """
     fields = {field: partial(_credential, files, name, field) for field in _CREDENTIALS}
     return {"base_url": LOCAL_URL, "socket": str(files.socket), "auth": "signature", **fields}
 
@@ -162,7 +178,7 @@ def profile_fields(files: ServiceFiles, name: str) -> dict[str, Any]:
 def credentials(files: ServiceFiles, name: str) -> dict[str, str]:
     """Return the credentials of a built-in profile.
 
-    They are created on first use, in a file that only this user can read.
+    The first call creates the credentials, in a file that only this user can read.
     """
     files.make()
     with files.within():
@@ -177,7 +193,7 @@ def _credential(files: ServiceFiles, name: str, field: str) -> str:
 
 
 def _read_credentials(files: ServiceFiles) -> dict[str, dict[str, str]]:
-    """Read the credentials of each built-in profile. Raises SvcctlError if their file is damaged."""
+    """Read the credentials of all built-in profiles. Raises SvcctlError if the file of credentials is damaged."""
     try:
         content = json.loads(files.credentials.read_text(encoding="utf-8"))
         return {name: {field: "" + content[name][field] for field in _CREDENTIALS} for name in BUILT_IN}
@@ -188,7 +204,7 @@ def _read_credentials(files: ServiceFiles) -> dict[str, dict[str, str]]:
 
 
 def all_credentials(files: ServiceFiles) -> list[dict[str, str]]:
-    """Return the credentials of each built-in profile, in the order of BUILT_IN."""
+    """Return the credentials of all built-in profiles, in the order of BUILT_IN."""
     return [credentials(files, name) for name in BUILT_IN]
 
 
@@ -196,20 +212,20 @@ def _make_credentials(files: ServiceFiles) -> dict[str, dict[str, str]]:
     content = {name: {field: make() for field, make in _CREDENTIALS.items()} for name in BUILT_IN}
     try:
         write(files.credentials, json.dumps(content).encode(), overwrite=False, private=True)
-    except FileExistsError:  # another process was first; both use its credentials
+    except FileExistsError:  # another process created the credentials first; both processes use them
         content = _read_credentials(files)
     return content
 
 
 def place(files: ServiceFiles) -> str:
-    """Return the identifier of the service in a directory. Only a copy of the directory has the same identifier."""
+    """Return the identifier of the service in a directory. A copy of the directory has the same identifier."""
     import hashlib
 
     return hashlib.sha256(credentials(files, BUILT_IN[0])["api_key"].encode()).hexdigest()[:16]
 
 
 def running_process(files: ServiceFiles) -> int | None:
-    """Return the process ID of the running service, or 0 if the service has not written its ID yet.
+    """Return the process ID of the running service, or 0 if the service has not written its process ID yet.
 
     Return None if no service runs. Raises SvcctlError if the lock file is damaged.
     """
@@ -224,12 +240,12 @@ def running_process(files: ServiceFiles) -> int | None:
 
 
 def hold_lock(files: ServiceFiles) -> int:
-    """Lock the lock file until this process ends, and write the process ID to the file; return its descriptor.
+    """Lock the lock file until this process ends, and return the descriptor of the file.
 
-    Raises Locked if a service holds the lock.
+    The process ID is written to the file. Raises Locked if a service holds the lock.
     """
     files.make()
-    # `running_process` tests the lock by taking it for an instant, so wait that long.
+    # Wait a moment for the lock, because `running_process` takes the lock for an instant to test it.
     with files.within():
         busy = f"the local service is already running in {files.directory}"
         handle = lock(files.lock, busy, reason="service-running", patience=0.2)
@@ -239,7 +255,10 @@ def hold_lock(files: ServiceFiles) -> int:
 
 
 def holds_lock(files: ServiceFiles, handle: int) -> bool:
-    """Whether the lock file is still the file that `hold_lock` locked, neither deleted nor replaced."""
+    """Whether the lock file is still the file that `hold_lock` locked.
+
+    The result is False if the lock file was deleted or replaced.
+    """
     try:
         return files.lock.stat().st_ino == os.fstat(handle).st_ino
     except OSError:
@@ -249,7 +268,7 @@ def holds_lock(files: ServiceFiles, handle: int) -> bool:
 def keep_serve_command(files: ServiceFiles, command: str | None) -> None:
     """Save the command line of a service that listens on TCP.
 
-    None removes the saved command line, so that commands may start the service.
+    If `command` is None, the saved command line is deleted. Commands may then start the service.
     """
     with files.within():
         if command is None:
@@ -259,9 +278,9 @@ def keep_serve_command(files: ServiceFiles, command: str | None) -> None:
 
 
 def serve_command(files: ServiceFiles) -> str | None:
-    """Return the saved command line of the service, or None.
+    """Return the saved command line of the service. Return None if no command line is saved.
 
-    While a command line is saved, no command starts the service by itself.
+    While a command line is saved, commands do not start the service automatically.
     """
     with files.within(), suppress(FileNotFoundError):
         return files.serve_command.read_text(encoding="utf-8", errors="replace")
@@ -269,19 +288,25 @@ def serve_command(files: ServiceFiles) -> str | None:
 
 
 NOT_RUNNING = "service-not-running"
-"""The reason of an error about a service that does not run. The function `last_start` returns the error's data."""
+"""The `reason` of an error that reports that the service does not run.
+
+`last_start` returns the data of such an error.
+"""
 
 
 def last_start(files: ServiceFiles) -> dict[str, str | None]:
-    """Return the data of an error about a service that does not run: the saved `command`, or None."""
+    """Return the data of an error that reports that the service does not run.
+
+    The value of `command` is the saved command line, or None.
+    """
     return {"command": serve_command(files)}
 
 
 def require_background(files: ServiceFiles) -> None:
     """Raise Unavailable if the last service listened on TCP.
 
-    A supervisor starts such a service, and would fail while another service runs in the background. Call this function
-    only when no service runs.
+    A supervisor starts such a service. That start would fail while another service runs in the background. Call this
+    function only when no service runs.
     """
     if serve_command(files) is not None:
         raise Unavailable(
@@ -292,10 +317,10 @@ def require_background(files: ServiceFiles) -> None:
 
 
 def listens(files: ServiceFiles) -> bool:
-    """Whether a process listens on the service's socket. A service that is still starting already listens."""
+    """Whether a process listens on the service's socket. A service already listens while it starts."""
     try:
         unix_sockets.connect(files.socket, _LOOK_SECONDS).close()
-    except BlockingIOError:  # so many connections wait already that the system accepts no more
+    except BlockingIOError:  # the system accepts no more connections, because too many are waiting
         return True
     except OSError:
         return False
@@ -303,10 +328,10 @@ def listens(files: ServiceFiles) -> bool:
 
 
 def await_answer(files: ServiceFiles, starting: Callable[[], object], silent_seconds: float = SILENT_SECONDS) -> bool:
-    """Wait until the service answers; return False if no service runs.
+    """Wait until the service answers. Return False if no service runs.
 
-    A service that is starting or stopping may take any time. If it takes longer than STARTING_SECONDS, `starting` is
-    called once. Raises Unavailable if a service that is neither starting nor stopping does not answer for
+    There is no time limit while the service starts or stops. `starting` is called once if the wait takes longer than
+    STARTING_SECONDS. Raises Unavailable if a service that neither starts nor stops does not answer for
     `silent_seconds`.
     """
     began = time.monotonic()
@@ -331,7 +356,10 @@ def await_answer(files: ServiceFiles, starting: Callable[[], object], silent_sec
 
 
 def _seconds_untouched(files: ServiceFiles) -> float:
-    """Return the seconds since the service took its lock, or last touched the lock file while starting or stopping."""
+    """Return the seconds since the lock file was last written or touched. Return 0 if there is no lock file.
+
+    The service writes the file when it takes the lock, and touches the file while it starts or stops.
+    """
     try:
         return abs(time.time() - files.lock.stat().st_mtime)
     except OSError:
@@ -347,7 +375,10 @@ def _silent(files: ServiceFiles) -> Unavailable:
 
 
 def _name(files: ServiceFiles) -> str:
-    """Return the name of the service for messages: its directory, and its process ID if the ID is known."""
+    """Return the name of the service for messages.
+
+    The name has the directory, and also the process ID if it is known.
+    """
     process = running_process(files)
     return f"the local service in {files.directory}" + (f" (process {process})" if process else "")
 
@@ -359,9 +390,9 @@ def _request(method: str, path: str, token: str | None = None) -> bytes:
 
 
 def _answer(files: ServiceFiles, request: bytes, go_on: Callable[[], bool]) -> int | None:
-    """Send a request to the service and return the HTTP status of the answer.
+    """Send a request to the service, and return the HTTP status of the response.
 
-    Return None if there is no answer, or if `go_on` returns False before the answer arrives.
+    Return None if there is no response, or if `go_on` returns False before the response arrives.
     """
     answer = b""
     try:
@@ -381,10 +412,10 @@ def _answer(files: ServiceFiles, request: bytes, go_on: Callable[[], bool]) -> i
 def ensure_running(
     files: ServiceFiles, notify: Callable[[str], None], note: Callable[[str], None], *, unasked: bool = True
 ) -> bool:
-    """Start the service unless it runs, and wait until it answers; return False if it was already running.
+    """Start the service if it does not run, and wait until it answers. Return False if the service was already running.
 
-    `notify` receives lines of progress, and `note` all other lines. `unasked` means that the user did not ask for the
-    start. Raises Unavailable if the service hangs. Also raises Unavailable if the start is `unasked` and the last
+    `notify` receives lines of progress. `note` receives all other lines. `unasked` means that the user did not ask for
+    the start. Raises Unavailable if the service hangs. Also raises Unavailable if the start is `unasked` and the last
     service was run with --listen.
     """
     if await_answer(files, lambda: note(WAITING)):
@@ -396,9 +427,9 @@ def ensure_running(
 
 
 def start(files: ServiceFiles, notify: Callable[[str], None], note: Callable[[str], None]) -> bool:
-    """Start the service in the background and wait until it answers; return False if another process has started it.
+    """Start the service in the background, and wait until it answers. Return False if another process has started it.
 
-    `notify` receives the lines of progress (demo events, at the first start), and `note` all other lines. Raises
+    `notify` receives lines of progress while the first start makes demo events. `note` receives all other lines. Raises
     SvcctlError if the service does not start.
     """
     from svcctl.service.settings import absolute_locations
@@ -423,7 +454,7 @@ def start(files: ServiceFiles, notify: Callable[[str], None], note: Callable[[st
     with os.fdopen(reader, encoding="utf-8") as lines:
         last = _relay_lines(lines, notify, note)
     if "ready" in last:
-        process.returncode = 0  # the service outlives this process: keep Popen from warning
+        process.returncode = 0  # the service outlives this process: prevent a warning of Popen
         return True
     code = process.wait()
     if code == LOCKED_EXIT and await_answer(files, lambda: note(WAITING)):
@@ -432,10 +463,10 @@ def start(files: ServiceFiles, notify: Callable[[str], None], note: Callable[[st
 
 
 class StarterPipe:
-    """The pipe from a service to the process that starts it, with a JSON object on each line.
+    """The pipe from a new service to the process that starts the service. Each line is a JSON object.
 
-    Each line has a member `progress` or `note` with a text. The last line has `ready`, or an `error` with its `hint`,
-    `reason` and `data`. In the foreground, `handle` is None, and nothing is written.
+    A line has a member `progress` or `note` with a text. The last line has either `ready`, or an `error` with its
+    `hint`, `reason` and `data`. If the service runs in the foreground, `handle` is None, and nothing is written.
     """
 
     def __init__(self, handle: int | None) -> None:
@@ -446,7 +477,7 @@ class StarterPipe:
         return self._stream is not None
 
     def send(self, **members: Any) -> None:
-        """Write a line. The line is lost if the process that started the service has ended."""
+        """Write a line. The line is lost if the process that started the service has already ended."""
         if self._stream is not None:
             with suppress(OSError):
                 self._stream.write(f"{json.dumps(members)}\n")
@@ -462,7 +493,7 @@ class StarterPipe:
 
     @contextmanager
     def sending_errors(self) -> Iterator[None]:
-        """If the block raises an error, write the error as the last line, and raise it again."""
+        """Write an error that the block raises as the last line, and raise the error again."""
         try:
             yield
         except Exception as raised:
@@ -475,14 +506,14 @@ class StarterPipe:
 
 
 def _relay_lines(lines: Iterable[str], notify: Callable[[str], None], note: Callable[[str], None]) -> Mapping[str, Any]:
-    """Pass on the texts of a service that starts, and return the last line.
+    """Pass on the texts from a service that is starting, and return its last line.
 
     Return an empty mapping if the service ended without a last line.
     """
     for line in lines:
         try:
             members = json.loads(line)
-        except ValueError:  # the service was killed while it wrote
+        except ValueError:  # the service was killed while it wrote the line
             break
         match members:
             case {"progress": str(text)}:
@@ -495,7 +526,7 @@ def _relay_lines(lines: Iterable[str], notify: Callable[[str], None], note: Call
 
 
 def reset(files: ServiceFiles) -> None:
-    """Delete the service's events and state; keep the credentials and the saved command line.
+    """Delete the service's events and state. The credentials and the saved command line are kept.
 
     Raises Locked if the service runs.
     """
@@ -506,24 +537,29 @@ def reset(files: ServiceFiles) -> None:
 
 
 def complete_reset(files: ServiceFiles) -> None:
-    """Delete the events if there was a reset since the last start, because the reset may have been killed halfway."""
+    """Delete the events if there was a reset since the last start.
+
+    The reset may have been killed before it was complete.
+    """
     if files.reset.exists():
         with files.within():
             _remove(files, files.events)
 
 
 def _remove(files: ServiceFiles, stored: Path) -> None:
-    """Delete a database file and its logs, whose names begin with the name of the file."""
+    """Delete a database file and the logs of the database. The names of the logs begin with the name of the file."""
     for path in files.directory.glob(f"{stored.name}*"):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def stop(files: ServiceFiles, silent_seconds: float = SILENT_SECONDS, stop_seconds: float = STOP_SECONDS) -> bool:
-    """Stop the service and wait until it has stopped; return False if no service runs.
+    """Stop the service, and wait until it has stopped. Return False if no service runs.
 
-    The service first gets a request over its socket. If it does not accept the request, it gets SIGTERM, but only if
-    the socket proves its process ID. Raises Unavailable if the service can get neither, and SvcctlError if it does not
-    stop in time. The service is never killed.
+    The service first gets a request over its socket. If the service does not accept the request, it gets SIGTERM. The
+    signal is sent only if the kernel confirms the service's process ID. The service is never killed.
+
+    Raises Unavailable if the request is not accepted and no signal can be sent. Raises SvcctlError if the service does
+    not stop within `stop_seconds`.
     """
     if running_process(files) is None:
         return False
@@ -547,13 +583,13 @@ def stop(files: ServiceFiles, silent_seconds: float = SILENT_SECONDS, stop_secon
 
 
 def _request_stop(files: ServiceFiles, silent_seconds: float) -> bool:
-    """Ask the service to stop, and return whether it accepts.
+    """Ask the service to stop, and return whether it accepts the request.
 
-    If no signal can be sent instead, the service has more time to answer.
+    The service has more time to accept the request if no signal can be sent to it.
     """
     try:
         token = _read_credentials(files)[BUILT_IN[0]]["token"]
-    except (OSError, SvcctlError):  # no request is possible without credentials
+    except (OSError, SvcctlError):  # without credentials no request is possible
         return False
     limit = silent_seconds if _proven_process(files) is None else min(silent_seconds, STOP_ANSWER_SECONDS)
     deadline = time.monotonic() + limit
@@ -562,9 +598,10 @@ def _request_stop(files: ServiceFiles, silent_seconds: float) -> bool:
 
 
 def _send_signal(files: ServiceFiles) -> bool:
-    """Send SIGTERM if the process ID is proven, and return whether the signal was sent.
+    """Send SIGTERM to the service, and return whether the signal was sent.
 
-    SIGCONT is sent first, so that a suspended process continues.
+    No signal is sent if the process ID is not proven. SIGCONT is sent before SIGTERM, so that a suspended process
+    continues.
     """
     process = _proven_process(files)
     if process is None:
@@ -578,10 +615,10 @@ def _send_signal(files: ServiceFiles) -> bool:
 
 
 def _proven_process(files: ServiceFiles) -> int | None:
-    """Return the process ID in the lock file, if the kernel confirms that this process listens on the socket.
+    """Return the process ID in the lock file if the kernel confirms that this process listens on the socket.
 
-    Return None if another process listens, for example if the service runs in another PID namespace. Also return None
-    if no process listens, for example if the service runs on another host.
+    Return None if another process listens on the socket, for example in another PID namespace. Also return None if no
+    process listens, for example because the service runs on another host.
     """
     with suppress(OSError), unix_sockets.connect(files.socket, _LOOK_SECONDS) as connection:
         if (process := unix_sockets.peer_process(connection)) == running_process(files):
@@ -590,7 +627,10 @@ def _proven_process(files: ServiceFiles) -> int | None:
 
 
 def _did_not_start(files: ServiceFiles, code: int, last: Mapping[str, Any]) -> SvcctlError:
-    """Make the error for a service that did not start, from its exit code and its last line on the pipe."""
+    """Make the error for a service that did not start.
+
+    `code` is its exit code, and `last` is its last line on the pipe.
+    """
     kind = {2: UsageError, 6: Unavailable}.get(code, SvcctlError)
     cause = last.get("error") or (f"signal {-code} ended it" if code < 0 else f"it ended with exit code {code}")
     return kind(

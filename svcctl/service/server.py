@@ -1,5 +1,7 @@
-"""The process of the service: it takes the lock, listens, opens the files, makes demo events, answers requests, and
-stops at a signal.
+"""The process of the service.
+
+The process takes the lock, listens on its sockets, opens its files and makes demo events. Then it answers requests
+until it gets a signal to stop.
 """
 
 from __future__ import annotations
@@ -74,17 +76,23 @@ from svcctl.service.state.store import Store
 from svcctl.words import mask_urls
 
 THREADS = 64
-"""The maximum number of threads for loads and for the queries whose turn it is."""
+"""The maximum number of threads for loads and for running queries."""
 OTHER_DESCRIPTORS = 200
-"""The number of open files that the service needs in addition to its connections, for state, events, jobs and loads."""
-SIGNAL_SECONDS = 0.2
-"""The maximum number of seconds until a service that is opening its tables notices a signal."""
-TICK_SECONDS = 1.0
-"""The interval, in seconds, at which the header Date of responses is updated and the Unix socket is checked."""
-SETTLE_SECONDS, SHARED_SETTLE_SECONDS = 1.0, 0.4
-"""The seconds between two checks whether another process has disabled a domain or stopped a job.
+"""The number of open files that the service needs in addition to its connections.
 
-The second number is for a state that several services share.
+The service needs these files for its state, events, jobs and loads.
+"""
+SIGNAL_SECONDS = 0.2
+"""The maximum time, in seconds, in which the service notices a signal while it opens its tables."""
+TICK_SECONDS = 1.0
+"""The interval between two ticks of the server, in seconds.
+
+At each tick, the server updates the `Date` header of responses and checks its Unix socket.
+"""
+SETTLE_SECONDS, SHARED_SETTLE_SECONDS = 1.0, 0.4
+"""The seconds between two checks for domains that were disabled and jobs that were stopped by another process.
+
+The second number is used if several services share the state.
 """
 
 SERVICE_LIMITS = {
@@ -95,13 +103,13 @@ SERVICE_LIMITS = {
     "share": OPEN_QUERIES,
     "line_end": LINE_END,
 }
-"""The fields of `Service` whose values come from settings, each with its setting."""
+"""The fields of `Service` that are set by settings. Each field is mapped to its setting."""
 
 _log = logging.getLogger("svcctl.service")
 
 
 class _StartReport:
-    """Reports the progress of the start to the process that started the service, and to the log."""
+    """Reports the progress of the start to the log, and to the process that started the service."""
 
     def __init__(self, pipe: process.StarterPipe) -> None:
         self._pipe = pipe
@@ -134,7 +142,7 @@ class _Server(uvicorn.Server):
         ready: Callable[[], None],
     ) -> None:
         super().__init__(config)
-        config.callback_notify, config.timeout_notify = self._restore, 0  # at every tick
+        config.callback_notify, config.timeout_notify = self._restore, 0  # call `_restore` at every tick
         self._own = own
         self._is_ours = is_ours
         self._serving = serving
@@ -143,7 +151,7 @@ class _Server(uvicorn.Server):
         self._leaving = asyncio.Event()
 
     async def main_loop(self) -> None:
-        """Run a tick every second until a signal arrives. The loop of uvicorn would wake up ten times a second."""
+        """Run a tick every second until a signal arrives. The loop of uvicorn would run ten ticks a second."""
         while not await self.on_tick(0):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._leaving.wait(), TICK_SECONDS)
@@ -192,17 +200,18 @@ def serve(
     create: bool = False,
     pipe: process.StarterPipe,
 ) -> None:
-    """Run the service until SIGTERM or SIGINT. Raises Locked when a service already runs with these files.
+    """Run the service until SIGTERM or SIGINT. Raises Locked if a service already runs with these files.
 
-    The service always listens on its Unix socket, for the commands of this machine. With `listen`, it also listens on
-    HOST:PORT. Its command line `command` is then saved, so that commands that find no service can show it in a hint.
+    The service always listens on its Unix socket, for the commands on this machine. With `listen`, it also listens on
+    HOST:PORT, and saves its command line `command`. If the service does not run later, a hint can then show this
+    command line.
     """
     _prepare_process()
     settings = {setting: setting.read(os.environ) for setting in SERVICE_SETTINGS}
     history = timedelta(seconds=settings[DEMO])
     limits = Limits(connections=_descriptors_for(settings[CONNECTIONS]))
     ready = _StartReport(pipe)
-    lock = process.hold_lock(files)  # the kernel frees it when this process ends, however it ends
+    lock = process.hold_lock(files)  # the kernel releases the lock when this process ends, even after a crash
     with ExitStack() as closing:
         serving = threading.Event()
         closing.enter_context(_running_thread(partial(_touch, lock, serving)))
@@ -267,7 +276,7 @@ def _jobs(service: Service, settings: Mapping[Setting, Any], place: str) -> Jobs
 
 
 class _MaskingFormatter(logging.Formatter):
-    """Formats the lines of the log, also those of libraries, without the secrets in URLs."""
+    """Formats the lines of the log without the secrets in URLs. This also holds for the lines that libraries write."""
 
     def format(self, record: logging.LogRecord) -> str:
         return mask_urls(super().format(record))
@@ -279,8 +288,8 @@ def _prepare_process() -> None:
     to_stderr = logging.StreamHandler()
     to_stderr.setFormatter(_MaskingFormatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[to_stderr])
-    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # without its remarks about the SQL that it writes
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # without its lines about its own process
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # hide warnings about the SQL that sqlglot writes
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # hide messages about the start and stop of uvicorn
     os.umask(0o077)
     start_arrow()
 
@@ -292,10 +301,10 @@ def _tables(
     history: timedelta,
     check_record: Callable[[DuckDBEngine], EventsRecord],
 ) -> Iterator[tuple[DuckDBEngine, EventsRecord]]:
-    """Open the tables of the service's own file, add the demo events up to now, and check the record of the file.
+    """Open the tables in the service's own file, check the record of the file, and add the demo events up to now.
 
-    This runs in a thread of its own. In the main thread, a signal during a call of DuckDB would raise an error of
-    DuckDB, or would have no effect.
+    This work runs in a separate thread. In the main thread, a signal during a call of DuckDB would either have no
+    effect or raise an error of DuckDB.
     """
     gone = threading.Event()
 
@@ -318,8 +327,8 @@ def _tables(
     with ThreadPoolExecutor(1, initializer=without_signals) as thread:
         tables = thread.submit(make)
         try:
-            # The system may deliver a signal to a thread of a library. Python then notices the signal only when its
-            # main thread runs.
+            # The system may deliver a signal to a thread of a library. Python notices the signal only when the main
+            # thread runs.
             while not tables.done():
                 wait([tables], SIGNAL_SECONDS)
         except (KeyboardInterrupt, Terminated):
@@ -333,9 +342,9 @@ def _tables(
 def _check_record(
     files: process.ServiceFiles, store: Store, note: Callable[[str], None], own: DuckDBEngine
 ) -> EventsRecord:
-    """Check the service's own file of events against the record in the state, and report lost events.
+    """Check the service's own file of events against the record in the state, and return the record.
 
-    Return the record.
+    Lost events are reported to `note`.
     """
     record = EventsRecord(store, process.place(files), own)
     try:
@@ -351,7 +360,7 @@ def _check_record(
 
 
 def _record(record: EventsRecord) -> None:
-    """Record the ends of the tables when the service stops, if the state can be written."""
+    """Record the end of each table when the service stops. Do nothing if the state cannot be written."""
     with suppress(StateUnavailable):
         record.record()
 
@@ -370,12 +379,13 @@ def _config(app: AccessLog, limits: Limits) -> uvicorn.Config:
 
 def _answer(server: _Server, sockets: list[socket.socket]) -> None:
     """Answer requests until a signal arrives."""
-    # When uvicorn has stopped at a signal, it sends the signal to this process again, for the handlers that are set
-    # here. These handlers must not end the process.
+    # After uvicorn has stopped at a signal, it sends the same signal to this process again. These handlers ignore the
+    # second signal, so that it does not end the process.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
-    # The objects that exist now are needed until the end, so no search for garbage visits them. Such a search in all
-    # objects, at every hundredth query, delayed the running queries by as long as five queries take.
+    # The objects that exist now are needed until the process ends, so the garbage collector ignores them. Without this,
+    # the collector visited all objects at every hundredth query. That delayed running queries by the time of up to five
+    # queries.
     gc.freeze()
     gc.set_threshold(700, 10, 100)
     try:
@@ -388,7 +398,7 @@ def _answer(server: _Server, sockets: list[socket.socket]) -> None:
 def _shared_engine(
     store: Store, uri: str | None, engine_name: str, note: Callable[[str], None], *, create: bool
 ) -> Iterator[Engine | None]:
-    """Open the engine for the tables in the shared folder, or yield None if the service has no shared folder.
+    """Open the engine for the tables in the shared folder. Yield None if the service has no shared folder.
 
     The folder must belong to the state. `engine_name` is `duckdb`, or the URI of Spark. With `create`, the folder is
     created if the state has no folder yet.
@@ -410,7 +420,7 @@ def _shared_engine(
 
             yield Engine(lake, LakeReader(lake))
         else:
-            from svcctl.service.engines.spark import on_spark  # it needs the packages of two extras
+            from svcctl.service.engines.spark import on_spark  # Spark needs the packages of two extras
 
             spark = on_spark(lake, engine_name, os.environ)
             closing.callback(spark.close)
@@ -418,9 +428,9 @@ def _shared_engine(
 
 
 def _descriptors_for(connections: int) -> int:
-    """Raise the process's limit of open files for this many connections.
+    """Raise the process's limit of open files, so that this many connections are possible.
 
-    Return the number of connections for which the system allows enough open files.
+    Return the number of connections that the system allows. This number may be lower than `connections`.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = sys.maxsize if hard == resource.RLIM_INFINITY else hard
@@ -432,7 +442,7 @@ def _descriptors_for(connections: int) -> int:
 
 @contextmanager
 def _running_thread(work: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Run `work` in a thread during the block. At the end of the block, the event that `work` received is set."""
+    """Run `work` in a thread during the block. The event that `work` receives is set at the end of the block."""
     stopping = threading.Event()
     thread = threading.Thread(target=work, args=(stopping,), daemon=True)
     thread.start()
@@ -444,7 +454,7 @@ def _running_thread(work: Callable[[threading.Event], None]) -> Iterator[None]:
 
 
 def _touch(lock: int, serving: threading.Event, stopping: threading.Event) -> None:
-    """Touch the lock file every second while the service is not `serving`, so that it does not seem to hang."""
+    """Touch the lock file every second while `serving` is not set, so that the service does not seem to hang."""
     without_signals()
     while not stopping.wait(process.TOUCH_SECONDS):
         if not serving.is_set():
@@ -453,9 +463,11 @@ def _touch(lock: int, serving: threading.Event, stopping: threading.Event) -> No
 
 
 def settle_repeatedly(service: Service, jobs: Jobs, pause: float, stopping: threading.Event) -> None:
-    """Every `pause` seconds, apply the changes that other processes, such as `service accounts`, made to the state.
+    """Apply changes of the state that other processes made, such as `service accounts`.
 
-    The loop also probes the disk and renews the leases of jobs. It stores the ends of tables, and when keys were used.
+    Repeat this every `pause` seconds.
+
+    The loop also probes the disk, renews the leases of jobs, and stores the ends of tables and the last uses of keys.
     The loop ends when `stopping` is set.
     """
     is_away = False
@@ -485,7 +497,10 @@ def settle_repeatedly(service: Service, jobs: Jobs, pause: float, stopping: thre
 
 
 def _grow(tables: demo.GrowingTables, log: AccessLog, is_ours: Callable[[], bool], stopping: threading.Event) -> None:
-    """Extend the tables of demo and access events until `stopping` is set; end the process if its files are gone."""
+    """Extend the tables of demo and access events until `stopping` is set.
+
+    Stop the process if its files were deleted.
+    """
     last_extension = 0.0
     while not stopping.wait(demo.GROW_SECONDS):
         if not is_ours():

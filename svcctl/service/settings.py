@@ -1,7 +1,7 @@
-"""The settings of the local service. Its process reads them from the environment when it starts.
+"""The settings of the local service. The process of the service reads the settings from the environment when it starts.
 
-This module imports no package that only the service needs, because clients import the module too: help lists the
-settings, and `process` passes them to the service.
+Clients import this module too, because help lists the settings and `process` passes the settings to the service. So
+this module must not import packages that only the service needs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from svcctl.words import mask_urls
 
 
 def absolute(location: str) -> str:
-    """Make a path absolute; a URL stays unchanged. Raises UsageError when a path has an unknown home directory."""
+    """Return a path as an absolute path, or a URL unchanged.
+
+    Raises UsageError if the path has an unknown home directory.
+    """
     return location if "://" in location else str(home.expanded_path(location).absolute())
 
 
@@ -27,9 +30,9 @@ _ORIGIN = r"(?i)https?://[^\s/?#@*]+"
 
 
 def _origins(text: str) -> tuple[str, ...]:
-    """Parse a list of origins, and return them in lower case, because browsers send origins in lower case.
+    """Parse a list of origins. The origins are returned in lower case, because browsers send origins in lower case.
 
-    Raises ValueError for an invalid origin.
+    Raises ValueError if an origin is invalid.
     """
     origins = re.split(r"[\s,]+", text.strip(" ,\t\n"))
     for origin in filter(None, origins):
@@ -100,29 +103,32 @@ SERVICE_SETTINGS = (
 )
 
 EMBEDDED = "duckdb"
-"""The value of ENGINE for the embedded engine, which is DuckDB."""
+"""The value of ENGINE that selects the embedded engine DuckDB."""
 PLACES = {"folder": TABLES, "state": STATE, "engine": ENGINE}
-"""The settings that name the shared folder, the state and the engine that a service uses outside its own directory."""
+"""The settings for the locations outside the service's own directory: its shared folder, its state and its engine."""
 
 
 def absolute_locations(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables whose values are paths or URLs, with their values.
+    """Return the environment variables of the service that contain paths or URLs, with their values.
 
-    Each path is made absolute, so that a process with another working directory can use it.
+    Each path is made absolute, so that a process with another working directory can use the path.
     """
     locations = [setting for setting in SERVICE_SETTINGS if setting.parse is absolute]
     return {setting.name: location for setting in locations if (location := setting.read(environment))}
 
 
 def places(environment: Mapping[str, str], **options: str | None) -> dict[str, str]:
-    """Return the folder, state and engine that a service uses outside its own directory, without secrets.
+    """Return the shared folder, the state and the engine that a service uses outside its own directory.
 
-    `options` come from the command line, and take precedence over the environment.
+    Secrets are removed. `options` come from the command line, and take precedence over the environment.
     """
     named = {name: options.get(name) or setting.read(environment) for name, setting in PLACES.items()}
     return {name: _public_location(text) for name, text in named.items() if text and text != EMBEDDED}
 
 
 def _public_location(text: str) -> str:
-    """Return a location for messages: an absolute path, or a URL without its parameters, user and password."""
+    """Return a location for use in messages.
+
+    A path is made absolute. A URL loses its parameters, user and password.
+    """
     return re.split("[;?]", mask_urls(text))[0] if "://" in text else absolute(text)

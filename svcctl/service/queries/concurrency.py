@@ -1,18 +1,20 @@
-"""The limits of open queries and of the work on them, and the order in which queries get their turn.
+"""The limits of open queries and of the work on them, and the order in which queries are worked on.
 
-The work on a query is done in pieces: its plan, and each batch of its rows. A piece takes a place while it runs in a
-thread, and the query has no place between two pieces. So a client that reads slowly, or not at all, holds no place.
+The work on a query is done in pieces. One piece makes the plan, and each further piece makes a batch of rows. The
+service works on a limited number of pieces at once. Each running piece takes one of these places. Between two pieces, a
+query has no place. So a client that reads slowly takes no place from others.
 
-- A free place goes to the domain that has the fewest places, and there to the query that has waited longest. A query
-  that has run before waits up to HANDICAP longer, so that new queries pass it, but no query waits for ever.
-- A piece that takes longer than LONG_PIECE_SECONDS is long. It leaves its place and takes one of the places for long
-  pieces. There are half as many places for long pieces, and one domain gets at most half of these. If no place for long
-  pieces is free, the piece is stopped, and repeated when such a place is free. A piece that cannot be repeated
-  continues.
-- A domain may have only a limited number of open queries. Queries that wait count, and so do queries whose clients read
-  slowly. A query above the limit is refused with 429.
+- A free place goes to the domain that has the fewest places. In this domain, the place goes to the query that has
+  waited longest. A query that has already run waits up to HANDICAP seconds longer, so that new queries come first. But
+  no query waits for ever.
+- A piece that takes longer than LONG_PIECE_SECONDS is long. A long piece leaves its place and takes one of the places
+  for long pieces. There are half as many places for long pieces, and one domain gets at most half of the places for
+  long pieces. If no such place is free, the piece is stopped, and starts again when such a place is free. A piece that
+  cannot start again continues.
+- A domain may have only a limited number of open queries. Queries that wait are open too, and so are queries with
+  clients that read slowly. A query above the limit is refused with HTTP status 429.
 
-Only `load`, `domains`, `api_keys` and `end` may be called outside of the event loop.
+Outside of the event loop, only `load`, `domains`, `api_keys` and `end` may be called.
 """
 
 from __future__ import annotations
@@ -30,23 +32,24 @@ from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service.accounts.accounts import Owner
 
 LONG_PIECE_SECONDS = 1.0
-"""A piece of work that takes more seconds than this counts as long."""
+"""A piece of work is long if it takes more seconds than this."""
 HANDICAP = 0.25
-"""The maximum additional seconds that a query waits for a place if it has run before."""
+"""The maximum additional time, in seconds, that a query waits for a place if the query has already run."""
 INTERRUPT_SECONDS = 0.1
-"""The interval, in seconds, at which an interrupt is repeated, because an engine that starts may miss an interrupt."""
+"""The interval, in seconds, at which an interrupt is repeated. An engine that is starting may miss an interrupt."""
 TOO_MANY_REQUESTS = 429
-"""The HTTP status for a query that is refused because too many queries are open."""
+"""The HTTP status of the response if a query is refused because too many queries are open."""
 
 T = TypeVar("T")
 Interrupt = Callable[[SvcctlError], None]
-"""A function that makes a running piece of work raise an error soon."""
+"""A function that interrupts a running piece of work, so that the work soon raises the given error."""
 
 
 class QueryTurns:
-    """The limits of a service: it works on `places` pieces at once, and each owner may have `share` open queries.
+    """The limits and the open queries of a service.
 
-    A piece of work is long after `slice_seconds`.
+    The service works on at most `places` pieces of work at once. Each owner may have at most `share` open queries. A
+    piece of work is long if it takes more than `slice_seconds`.
     """
 
     def __init__(
@@ -60,7 +63,7 @@ class QueryTurns:
         self._open: set[OpenQuery] = set()
 
     def open(self, owner: Owner, key: str | None = None) -> OpenQuery:
-        """Begin a query of an owner, which was requested with the API key `key`.
+        """Begin a query of an owner. `key` is the API key of the request.
 
         Raises ServiceError 429 if the owner has too many open queries.
         """
@@ -77,20 +80,26 @@ class QueryTurns:
         return query
 
     def load(self) -> Mapping[str, int]:
-        """Count the queries that are running, waiting for their turn, or idle. May be called from any thread."""
+        """Count the running queries, the queries that wait for a place, and the idle queries.
+
+        This method may be called from any thread.
+        """
         counts = Counter(query.state for query in self._open.copy())
         return {state: counts[state] for state in ("running", "waiting", "idle")}
 
     def domains(self) -> Collection[int]:
-        """Return the domains that have open queries. May be called from any thread."""
+        """Return the domains that have open queries. This method may be called from any thread."""
         return {query.owner.domain for query in self._open.copy() if query.owner.domain is not None}
 
     def api_keys(self) -> Collection[str]:
-        """Return the API keys that have open queries. May be called from any thread."""
+        """Return the API keys that have open queries. This method may be called from any thread."""
         return {query.key for query in self._open.copy() if query.key is not None}
 
     def end(self, domains: Mapping[int, SvcctlError], keys: Mapping[str, SvcctlError]) -> None:
-        """End the queries of domains and of API keys, each with an error. May be called from any thread."""
+        """End the open queries of the given domains and API keys, each with the given error.
+
+        This method may be called from any thread.
+        """
         for query in self._open.copy():
             reason = None if query.owner.domain is None else domains.get(query.owner.domain)
             reason = reason or (None if query.key is None else keys.get(query.key))
@@ -99,7 +108,7 @@ class QueryTurns:
 
 
 class OpenQuery:
-    """A query, from its admission until its response is closed."""
+    """A query from its admission until the end of its response."""
 
     def __init__(self, turns: QueryTurns, owner: Owner, key: str | None = None) -> None:
         self._turns = turns
@@ -107,9 +116,9 @@ class OpenQuery:
         self.owner = owner
         self.key = key
         self.ended: asyncio.Future[SvcctlError] = self._loop.create_future()
-        """A future for the case that the query must end early. Its result is the error with which the query ends."""
+        """A future that is done if the query must end early. Its result is the error that ends the query."""
         self.closed: asyncio.Future[None] = self._loop.create_future()
-        """A future that is done when no work on the query runs any more."""
+        """A future that is done when all work on the query has ended."""
         self.waiting = False
         self._used = 0.0
         self._since: float | None = None
@@ -128,7 +137,7 @@ class OpenQuery:
             self.closed.set_result(None)
 
     def end(self, reason: SvcctlError) -> None:
-        """Ask the query to end. May be called from any thread."""
+        """Ask the query to end with an error. This method may be called from any thread."""
         self._loop.call_soon_threadsafe(self._end, reason)
 
     def _end(self, reason: SvcctlError) -> None:
@@ -142,13 +151,13 @@ class OpenQuery:
 
     @property
     def seconds(self) -> float:
-        """The number of seconds for which the engine has worked on the query."""
+        """The number of seconds that the engine has worked on the query."""
         return self._used + (0.0 if self._since is None else monotonic() - self._since)
 
     async def run(self, work: Callable[..., T], *arguments: Any, interrupt: Interrupt | None = None) -> T:
-        """Do a piece of work in a thread, when it is the query's turn, and return its result.
+        """Wait for a place, do a piece of work in a thread, and return the result of the work.
 
-        With `interrupt`, long work may be interrupted, and is then repeated from its start.
+        With `interrupt`, long work may be interrupted. It then starts again from its beginning.
         """
         if self.ended.done():
             raise self.ended.result()
@@ -186,7 +195,7 @@ class OpenQuery:
 
 
 async def _interrupt_until_done(running: asyncio.Future[Any], interrupt: Interrupt) -> None:
-    """Interrupt work until it ends. Its result or error is dropped, since the work is repeated."""
+    """Interrupt work until it ends. Its result or error is dropped, because the work will start again."""
     while not running.done():
         interrupt(ServiceError("the query was interrupted to be run again"))
         await asyncio.wait({running}, timeout=INTERRUPT_SECONDS)
@@ -202,7 +211,10 @@ class _Waiter:
 
 @dataclass
 class _Places:
-    """The places for short or long pieces: their `number`, and the `share` that one owner may take at most."""
+    """The places for short pieces of work, or the places for long pieces.
+
+    `number` is the number of places. `share` is the maximum number of places that one owner may take.
+    """
 
     number: int
     share: int
@@ -213,7 +225,11 @@ class _Places:
         return self._taken.total() < self.number and self._taken[owner] < self.share
 
     async def take(self, owner: Owner, due: float) -> None:
-        """Wait for a free place, and take it. Waiting queries with a lower `due` come first, see `_fill`."""
+        """Wait for a free place, and take the place.
+
+        A free place goes to the waiting owner with the fewest places. If several queries of this owner wait, the place
+        goes to the query with the lowest `due`.
+        """
         waiting = _Waiter(owner, due, asyncio.get_running_loop().create_future())
         self._queue.append(waiting)
         self._fill()
@@ -227,7 +243,7 @@ class _Places:
             raise
 
     def enter(self, owner: Owner) -> None:
-        """Take a place, even if none is free."""
+        """Take a place, even if no place is free."""
         self._taken[owner] += 1
 
     def leave(self, owner: Owner) -> None:

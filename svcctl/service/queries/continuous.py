@@ -1,17 +1,17 @@
-"""Continuous queries: a query is answered in steps, and each step is one plan over a part of the events.
+"""Continuous queries. A query is answered in steps, and each step is one plan that reads some of the events.
 
-A query whose range lies in the past has a single step. A query without `to`, or with `to` in the future, has a step
-whenever there are new results. Rows are returned as they are stored, groups of a period when the period is over, and
-other groups at `to`.
+A query with a range in the past has a single step. A query without `to`, or with `to` in the future, has a step
+whenever there are new results. Rows are returned soon after they are stored. Groups of a period are returned when the
+period is over. Other groups are returned at `to`.
 
-A query keeps the columns that its table had at first: `*` does not include columns that loads add later. If the type of
-a column becomes wider, a job uses the new type from its next step on, because the job's rows are text. An open response
-has already stated its types, so it ends with an error.
+A query uses the columns that its table had at the first step. So `*` does not include columns that later loads add. If
+a later load changes a column to a wider type, a job uses the new type from its next step on, because the job's rows are
+text. An open response ends with an error, because it has already stated the old type.
 
-A period is closed `lag` after its end. Events that are stored later are in no group. If they match the query,
-`late_after` counts them.
+A period is closed `lag` seconds after its end. Events that are stored after this moment are in no group. `late_after`
+counts these late events if they match the query.
 
-The module `schedule` decides which step comes next.
+The module `schedule` chooses the next step.
 """
 
 from __future__ import annotations
@@ -31,20 +31,26 @@ from svcctl.service.queries.schedule import CoveredEvents, LateEvents, Schedule,
 from svcctl.service.settings import LAG_TIME
 
 RANGE_GRACE = timedelta(seconds=2)
-"""How long a query waits after the end of its range for events that are stored late."""
+"""The time that a query waits after the end of its range. The query includes events that are stored in this time."""
 LATE_MS = 2000
-"""The minimum number of milliseconds between two counts of late events, unless a period ends."""
+"""The minimum interval, in milliseconds, between two counts of late events.
+
+Late events are also counted whenever a period ends.
+"""
 
 
 class Steps:
     """The steps of a query, and the plan of each step on the engine that has the query's table.
 
     `launched` is the moment of the request. If the range ends after this moment, the last step waits for the end of the
-    range. A step of a `repeatable` query returns the same rows in the same order each time it runs. A period is closed
-    `lag` seconds after its end. A `complete` table gets no more events, so the query does not wait for the end of its
-    range. `covered` are the events that the query leaves out because it continues another query. `columns` are the
-    names of the columns that the table had at the request; None means the table's present columns. Raises QueryError
-    when the query cannot run, or cannot run without an end.
+    range. A `complete` table gets no more events, so its query does not wait for the end of the range.
+
+    A step of a `repeatable` query returns the same rows in the same order each time the step runs. A period is closed
+    `lag` seconds after its end. A query that continues another query leaves out the events in `covered`.
+
+    `columns` are the names of the columns that the table had at the first step. If `columns` is None, the query uses
+    the table's present columns. The constructor raises QueryError if the query cannot run, or if a query without an end
+    cannot run.
     """
 
     def __init__(
@@ -61,7 +67,7 @@ class Steps:
         columns: Sequence[str] | None = None,
     ) -> None:
         self.columns = columns
-        """The names of the table's columns that the query can use; None until the table is found."""
+        """The names of the table's columns that the query can use. None until the table is found."""
         self._repeatable = repeatable
         self._engines = engines
         self._clock = clock
@@ -71,30 +77,30 @@ class Steps:
         )
         self._looked = 0
         self._mark: Mark | None = None
-        """The end of the table at the last call of `next`."""
+        """The position of the end of the table at the last call of `next`."""
         self._counted = 0
         self._marked = repeatable or self.schedule.kind is not StepKind.ONCE
         self._launched = to_ms(launched)
         self._planned: tuple[tuple[Step, bool, int], Plan, Catalog] | None = None
         start, end = self.schedule.start, self.schedule.end
-        # If the range is over, this is the only step of the query, so its plan is made once.
+        # If the range is over, this is the only step of the query, so its plan is made only once.
         first = Step(0, self.schedule.skip, None, None, start, end, self._launched, self._at_once)
         self.shape = self.plan(first)
-        """A plan with the table and the columns that every step has."""
+        """The plan of the first step. Its table and columns are the same in every step."""
 
     @property
     def _engine(self) -> Engine:
-        """The engine that has the table now. Between two steps, the table may be moved to another engine."""
+        """The engine that has the query's table now. The table may move to another engine between two steps."""
         return self._engines.of(self._query.table)
 
     @property
     def reader(self) -> Reader:
-        """The reader of the table of the query."""
+        """The reader of the query's table."""
         return self._engine.reader
 
     @property
     def _at_once(self) -> bool:
-        """Whether the range of the query was already over at its request."""
+        """Whether the range of the query was already over at the time of the request."""
         return (
             self.schedule.kind is StepKind.ONCE
             and self.schedule.due is not None
@@ -106,15 +112,19 @@ class Steps:
         return self.schedule.end is None
 
     def over(self, step: Step | None, rows: int) -> bool:
-        """Whether `step` is the last step. `rows` is the number of rows that the query has returned so far."""
-        return self.schedule.over(step, rows)
-
-    def next(self, before: Step | None, rows: int) -> Step | None:
-        """Return the step after `before`, or None while there is nothing new.
+        """Whether `step` is the last step of the query.
 
         `rows` is the number of rows that the query has returned so far.
         """
-        # Read the clock before the mark, because the last step must have all rows that are stored before it is due.
+        return self.schedule.over(step, rows)
+
+    def next(self, before: Step | None, rows: int) -> Step | None:
+        """Return the step after `before`. Return None if there is nothing new.
+
+        `rows` is the number of rows that the query has returned so far.
+        """
+        # Read the clock before the end of the table. The last step must have all rows that are stored before the query
+        # is due.
         now = self._launched if self._at_once else to_ms(self._clock())
         mark = self._engine.stored.mark(self._query.table) if self._marked else None
         read = self.schedule.covered if before is None else before
@@ -126,13 +136,14 @@ class Steps:
     def late_after(
         self, before: Step | None, step: Step | None, rows: int, late: LateEvents | None
     ) -> LateEvents | None:
-        """Count the late events so far. Return None until a period is closed.
+        """Count the late events up to now. Return None before the first period is closed.
 
-        Call this after `next(before, rows)` has returned `step`. `late` is the result of the previous call. Events are
-        counted when a period ends, and otherwise at most once in LATE_MS.
+        Call this method after `next(before, rows)` has returned `step`. `late` is the result of the previous call.
+        Events are counted when a period ends, and otherwise at most once in LATE_MS.
         """
         if self.schedule.kind is not StepKind.BUCKETS or before is None or (before.skip and rows == before.first):
-            return late  # a step whose rows are all skipped is repeated with a later end, and closes no period
+            # If all rows of a step are skipped, the step is repeated with a later end, and closes no period.
+            return late
         late = late or LateEvents(0, before.until)
         if self._mark == late.until or (step is None and self._looked < self._counted + LATE_MS):
             return late
@@ -140,7 +151,9 @@ class Steps:
         return LateEvents(late.count + self._count(before, late.until, self._mark), self._mark)
 
     def _count(self, before: Step, since: Mark | None, until: Mark | None) -> int:
-        """Count the events that were stored between two marks, but belong to periods that are already closed."""
+        """Count the events that were stored between two positions, but have dates in periods that are already
+        closed.
+        """
         assert before.end is not None
         plan = compile(
             _count_query(self._query),
@@ -155,10 +168,12 @@ class Steps:
             return sum(sum(batch.column(0).to_pylist()) for batch in stream)
 
     def read_up_to(self, step: Step | None) -> int:
-        """Return the moment, in epoch milliseconds, up to which the query has read all events; 0 if it is unknown.
+        """Return the moment up to which the query has read all events, in epoch milliseconds.
 
-        A query of rows has read all events up to the last call of `next`. A query of groups has read all events up to
-        the end of `step`, which is the last step.
+        Return 0 if it is unknown.
+
+        If the query returns rows, this is the moment of the last call of `next`. If the query groups by periods, this
+        is the end of `step`, which is the last step so far.
         """
         match self.schedule.kind:
             case StepKind.ARRIVALS:
@@ -168,10 +183,10 @@ class Steps:
         return 0
 
     def plan(self, step: Step, *, dated: bool = False) -> Plan:
-        """Compile the plan of a step; `dated` adds a column with each row's date, see `compile`.
+        """Compile the plan of a step. With `dated`, the plan has an additional column with the date of each row.
 
-        Raises ServiceError when the table was replaced by a table with other columns. Also raises ServiceError when the
-        columns' types have changed, unless the query is `repeatable`.
+        Raises ServiceError if the table was replaced by a table with other columns. Also raises ServiceError if a
+        column has another type than in the previous step, unless the query is `repeatable`.
         """
         tables = self._tables()
         key = step, dated, id(tables)  # a write may have changed the order or the columns of a table
@@ -199,7 +214,7 @@ class Steps:
         return plan
 
     def _with_first_columns(self, tables: Catalog) -> Catalog:
-        """Reduce the query's table in a catalog to the columns that the table had at the first step."""
+        """Return the catalog with only those columns of the query's table that the table had at the first step."""
         table = tables.get(self._query.table)
         if table is None:
             return tables
@@ -212,7 +227,9 @@ class Steps:
         }
 
     def _tables(self) -> Catalog:
-        """Return all tables. If the query's table is not among them, look it up in the other engines.
+        """Return the tables of the query's engine.
+
+        If the query's table is not among them, also search the other engines.
 
         Raises Unavailable if the query's table cannot be read.
         """
@@ -236,9 +253,10 @@ def _schedule_of(
     *,
     complete: bool,
 ) -> tuple[tree.Query, Schedule]:
-    """Make the schedule of a query, and return the query without the limits and offsets that the schedule takes over.
+    """Make the schedule of a query.
 
-    These are the limits and offsets that hold for all steps together.
+    Also return the query without the limits and offsets that apply to all steps together. The schedule applies these
+    limits and offsets.
     """
     start, end = to_ms(request.range.start), request.range.end
     over = end is not None and (complete or end <= launched)
@@ -273,20 +291,26 @@ def _schedule_of(
 
 
 def period_of(query: tree.Query) -> int | None:
-    """Return the length, in seconds, of the periods by which a query groups; None if it does not group by periods."""
+    """Return the length, in seconds, of the periods by which a query groups.
+
+    Return None if the query does not group by periods.
+    """
     groups = [clause for clause in query.clauses if isinstance(clause, tree.Group)]
     return groups[0].every if len(groups) == 1 else None
 
 
 def _count_query(query: tree.Query) -> tree.Query:
-    """Make the query that counts the events that `query` would group."""
+    """Return the query that counts the events that `query` would group."""
     at = next(at for at, clause in enumerate(query.clauses) if isinstance(clause, tree.Group))
     whole = (tree.Group(None, ()), tree.Select((tree.Item(tree.Call("count", ())),)))
     return replace(query, clauses=(*query.clauses[:at], *whole))
 
 
 def _without_bounds(query: tree.Query) -> tuple[tree.Query, int | None, int]:
-    """Remove the limits and offsets at the end of a query. Also return the total limit and the total offset."""
+    """Remove the limits and offsets at the end of a query. Also return the total limit and the total offset.
+
+    Raises QueryError if a limit or an offset is elsewhere in the query.
+    """
     clauses = list(query.clauses)
     limit: int | None = None
     offset = 0

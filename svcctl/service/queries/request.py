@@ -1,4 +1,4 @@
-"""The request for a query, after it was checked."""
+"""The checked request for a query."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AskedQuery:
-    """The checked fields of a request for a query (POST /query). With a destination, the query becomes a job."""
+    """The checked fields of a request for a query (POST /query).
+
+    If the request has a destination, the query becomes a job.
+    """
 
     query: str
     range: Range
@@ -26,8 +29,8 @@ class AskedQuery:
     limit: int | None = None
     destination: Destination | None = None
     continues: str | None = None
-    """The ID of the earlier job that the new job continues, or None."""
+    """The ID of the earlier job that the new job continues. None if the job continues no other job."""
     temporary_table: str | None = None
-    """The ID of the temporary table that the query reads, or None for a stored table."""
+    """The ID of the temporary table that the query reads. None if the query reads a stored table."""
     ip_as_string: bool | None = None
     keep_alive: KeepAlive | None = None

@@ -1,7 +1,7 @@
-"""Saved queries, which a request runs by their `queryId`.
+"""Saved queries. A request can run a saved query by its `queryId`.
 
 The interface has no operations to save queries, so `svcctl service queries` saves them. A query is parsed before it is
-saved; its table and columns are looked up when it runs.
+saved. The table and the columns of the query are looked up when the query runs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def list_queries(store: Store) -> list[SavedQuery]:
 
 
 def get(store: Store, id: str) -> SavedQuery:
-    """Return the saved query with this ID. Raises NotFound when there is no such query."""
+    """Return the saved query with this ID. Raises NotFound if there is no such query."""
     with store.reading() as connection:
         row = connection.execute(select(queries).where(queries.c.id == id)).mappings().one_or_none()
         ids = [] if row else connection.execute(select(queries.c.id)).scalars().all()
@@ -46,12 +46,12 @@ def get(store: Store, id: str) -> SavedQuery:
 
 
 def check(query: SavedQuery) -> None:
-    """Check that a query can be saved. Raises ServiceError with the place of a syntax error.
+    """Check that a query can be saved. Raises ServiceError with the position of a syntax error.
 
-    Raises UsageError when the query's ID is invalid, or when the query has a variable. Variables are filled in only by
-    `svcctl query` and `svcctl export`.
+    Raises UsageError if the query's ID is invalid, or if the query has a variable. Only `svcctl query` and `svcctl
+    export` replace variables.
     """
-    # Imported here because the parser takes longer to load than listing or deleting a query takes.
+    # Imported here because the import of the parser takes longer than listing or deleting a query.
     from svcctl.service.language import QueryError, parse
 
     if not _ID.fullmatch(query.id):
@@ -78,14 +78,14 @@ def check(query: SavedQuery) -> None:
 
 
 def put(store: Store, query: SavedQuery) -> None:
-    """Save a query, or replace the query with the same ID. Raises the errors of `check`."""
+    """Save a query. An existing query with the same ID is replaced. Raises the errors of `check`."""
     check(query)
     with store.transaction() as connection:
         replace(connection, queries, id=query.id, text=query.text)
 
 
 def remove(store: Store, id: str) -> None:
-    """Delete a saved query. Raises NotFound when there is no query with this ID."""
+    """Delete a saved query. Raises NotFound if there is no query with this ID."""
     with store.transaction() as connection:
         if not connection.execute(delete(queries).where(queries.c.id == id)).rowcount:
             raise NotFound(f"no saved query '{id}'")

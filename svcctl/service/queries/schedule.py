@@ -1,7 +1,10 @@
-"""The schedule of a query, and the choice of its next step. The function `next_step` depends only on its arguments.
+"""The schedule of a query, and the choice of its next step. The result of `next_step` depends only on its arguments.
 
-A Step holds all values that decide its rows, so it can be repeated. A response keeps its last step in memory, and a job
-saves its last step. Rows are numbered through all steps of a query, and `skip` and `limit` count the rows of all steps.
+A Step contains every value that affects its rows, so a step can be repeated. A response keeps its last step in memory.
+A job saves its last step. Rows are numbered through all steps of a query. `skip` and `limit` count the rows of all
+steps together.
+
+A Mark is a position in a table: the end of the table at some moment.
 """
 
 from __future__ import annotations
@@ -18,24 +21,24 @@ if TYPE_CHECKING:
     from svcctl.service.engines import Mark
 
 LAG_MS = seconds_to_ms(LAG_TIME.default_value)
-"""The default time, in milliseconds, for which a period stays open after its end."""
+"""The default value of `lag`: the milliseconds for which a period stays open after its end."""
 
 
 class StepKind(StrEnum):
     ONCE = "once"
-    """A single step over the whole range."""
+    """The query has a single step over the whole range."""
     ARRIVALS = "arrivals"
-    """Each step has the rows that were stored since the previous step, whatever their dates. So late events count."""
+    """Each step has the rows that were stored since the previous step, with any date. So late events are included."""
     BUCKETS = "buckets"
     """Each step has the periods that ended since the previous step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The facts that decide the steps of a query. Moments are in epoch milliseconds, durations in milliseconds.
+    """The facts that determine the steps of a query. Moments are in epoch milliseconds, durations in milliseconds.
 
-    The last step is due at `due`; if `due` is None, the query never ends. `period` is the length of the periods by
-    which the query groups, and `lag` is the time for which a period stays open after its end.
+    The last step runs at the moment `due`. If `due` is None, the query never ends. `period` is the length of the
+    periods by which the query groups. A period stays open for `lag` after its end.
     """
 
     kind: StepKind
@@ -47,21 +50,24 @@ class Schedule:
     period: int = 0
     lag: int = LAG_MS
     covered: CoveredEvents | None = None
-    """The events that the query leaves out because it continues another query; None if it continues no query."""
+    """The events that the query leaves out because it continues another query. None if it continues no query."""
 
     def over(self, step: Step | None, rows: int) -> bool:
-        """Whether `step` is the last step. `rows` is the number of rows that the query has returned so far."""
+        """Whether `step` is the last step of the query.
+
+        `rows` is the number of rows that the query has returned so far.
+        """
         return rows == self.limit or (step is not None and step.last)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of a query: it reads the rows stored between the marks `since` and `until`, dated from `start` to `end`.
+    """A step of a query. It reads the rows between the positions `since` and `until`, with dates from `start` to `end`.
 
     Moments are in epoch milliseconds. `first` is the number of the step's first row, counted from 0 through all steps.
-    Before this row, `skip` rows are left out. Without `since`, the step begins with the first row of the table. Without
-    `until`, the step reads all rows that are stored when it runs. `now` is the value of now() in the query. `last`
-    means that no other step follows.
+    Before this row, `skip` rows are left out. If `since` is None, the step begins with the first row of the table. If
+    `until` is None, the step reads all rows that are stored when the step runs. `now` is the value of now() in the
+    query. `last` is True for the last step of the query.
     """
 
     first: int
@@ -83,7 +89,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class LateEvents:
-    """The number of late events stored up to a mark. Late events are in no group, because their period was closed."""
+    """The number of late events that were stored before the position `until`.
+
+    A late event is in no group, because its period was already closed when the event was stored.
+    """
 
     count: int
     until: Mark | None
@@ -93,8 +102,8 @@ class LateEvents:
 class CoveredEvents:
     """The events that a job has read. A query that continues the job leaves these events out.
 
-    These are all events stored up to the mark `since`. They also include the events that were stored up to the mark
-    `until` and are dated before `end` (epoch milliseconds). Without `end`, both marks are the same.
+    The job has read all events before the position `since` in the table. Between the positions `since` and `until`, the
+    job has read the events dated before `end` (epoch milliseconds). If `end` is None, both positions are the same.
     """
 
     since: Mark | None
@@ -103,7 +112,7 @@ class CoveredEvents:
 
 
 def covered_after(before: CoveredEvents | None, step: Step) -> CoveredEvents:
-    """Return the events that a job has read when a step is done. `before` are the events that the job left out."""
+    """Return the events that a job has read after a step. `before` are the events that the job left out."""
     if step.end is None:
         return CoveredEvents(step.until, step.until, None)
     return CoveredEvents(before.since if before else None, step.until, step.end)
@@ -112,7 +121,8 @@ def covered_after(before: CoveredEvents | None, step: Step) -> CoveredEvents:
 def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark: Mark | None) -> Step | None:
     """Return the step after `before`, at the moment `now`. Return None if there is nothing new or the query is over.
 
-    `rows` is the number of rows that the query has returned so far, and `mark` is the present end of the table.
+    `rows` is the number of rows that the query has returned so far. `mark` is the position of the present end of the
+    table.
     """
     if schedule.over(before, rows):
         return None
@@ -135,13 +145,15 @@ def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark
         return None
     since = covered.since if covered is not None and schedule.kind is StepKind.BUCKETS else None
     if before is None and covered is not None and schedule.kind is StepKind.ARRIVALS:
-        if covered.end is not None and (end is None or covered.end < end):  # events stored earlier, with later dates
+        if covered.end is not None and (end is None or covered.end < end):
+            # First read the events that were stored earlier, but have later dates.
             return Step(rows, 0, covered.since, covered.until, covered.end, end, now, last=False)
         return Step(rows, 0, covered.until, mark, schedule.start, end, now, last)
     if before is None:
         return Step(rows, schedule.skip, since, mark, first, end, now, last)
     if before.skip and rows == before.first:
-        # All rows of the step were skipped. The step is repeated with a later end, so nobody counts the skipped rows.
+        # All rows of the step were skipped. The step is repeated with a later end, so that its skipped rows need not be
+        # counted.
         return replace(before, until=mark, end=end, now=now, last=last)
     if schedule.kind is StepKind.ARRIVALS:
         return Step(rows, 0, before.until, mark, schedule.start, end, now, last)

@@ -1,7 +1,7 @@
-"""Temporary tables: files that one client queries as the table `file`, as long as its request is open.
+"""Temporary tables. One client can query its own files as the table `file` while its request is open.
 
-Each table has its own engine in memory, which uses a temporary directory for data that does not fit. So no other client
-can see the table. If the process is killed, the next start removes the directory, so nothing of the table is left.
+Each table has a separate engine in memory, so no other client can see the table. The engine writes data that does not
+fit in memory to a temporary directory. If the process is killed, the next start removes this directory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from svcctl.service.language import parse
 from svcctl.service.queries.concurrency import TOO_MANY_REQUESTS, OpenQuery
 
 MAX_TEMPORARY_TABLES = 8
-"""The maximum number of temporary tables at once. Each table may need as much memory as the service's own tables."""
+"""The maximum number of temporary tables at once.
+
+The engine of each table may need as much memory as the engine of the stored tables.
+"""
 
 
 class NotTheFile(NotFound):
@@ -38,7 +41,7 @@ class NotTheFile(NotFound):
 def check_query(text: str) -> None:
     """Check a query of loaded files.
 
-    Raises QueryError if the query cannot be parsed, and NotTheFile if it reads another table than `file`.
+    Raises QueryError if the query cannot be parsed. Raises NotTheFile if the query reads another table than `file`.
     """
     if (table := parse(text).table) != FILE_TABLE:
         raise NotTheFile(table)
@@ -46,7 +49,10 @@ def check_query(text: str) -> None:
 
 @dataclass(eq=False)
 class TemporaryTable:
-    """The temporary table of a request, and the queries that read it. `api_key` is the key of the request."""
+    """The temporary table of a request, and the queries that read the table.
+
+    `api_key` is the API key of the request.
+    """
 
     api_key: str
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -55,22 +61,22 @@ class TemporaryTable:
     _engines: Engines | None = None
 
     def open(self, engine: AbstractContextManager[Engine]) -> Tables:
-        """Open the engine of the table, and return the engine's Tables, which will hold the table."""
+        """Open the engine of the table, and return the Tables object of this engine. The table will be stored there."""
         opened = self._closing.enter_context(engine)
         self._engines = Engines(opened)
         return opened.stored
 
     @property
     def engines(self) -> Engines:
-        """An Engines object with only the engine of the table. Raises NotFound before `open`."""
+        """An Engines object that has only the engine of this table. Raises NotFound before `open` was called."""
         if self._engines is None:
             raise _gone()
         return self._engines
 
     async def close(self, loading: asyncio.Future[Any]) -> None:
-        """End the queries of the table, wait until nothing uses the table, and close its engine.
+        """End the queries of the table, wait until nothing uses the table, and close the engine of the table.
 
-        `loading` is the work that fills the table.
+        `loading` is the future of the load that fills the table.
         """
         reading = [query for query in self.queries if not query.closed.done()]
         for query in reading:
@@ -81,7 +87,7 @@ class TemporaryTable:
 
 
 class TemporaryTables:
-    """The temporary tables of a service. They may be used only in the event loop."""
+    """The temporary tables of a service. Use this object only in the event loop."""
 
     def __init__(self) -> None:
         self._tables: dict[str, TemporaryTable] = {}
@@ -110,7 +116,7 @@ class TemporaryTables:
         return table
 
     def remove(self, table: TemporaryTable) -> None:
-        """Forget a temporary table, so that no new query can read it."""
+        """Remove a temporary table from the list, so that new queries cannot read the table."""
         self._tables.pop(table.id, None)
 
 

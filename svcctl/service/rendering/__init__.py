@@ -1,4 +1,4 @@
-"""Query responses: a row of `ENCODERS` for every `mode.type` of the interface.
+"""Query responses. `ENCODERS` has a row for every `mode.type` of the interface.
 
     encoder.py        the base of every format: the facts about a response, and the steps of writing it
     text_formats.py   json, json/compact, json/simple, json/simple/compact, csv, tsv, xml: they stream
@@ -10,8 +10,8 @@
     keep_alive.py     the padding that is sent while there are no rows
     arrow.py          text in Arrow's buffers as bytes
 
-Bytes are made in bulk: DuckDB writes each row's text, and its buffers are sent. Only xls handles cells one by one,
-because a spreadsheet cannot be written otherwise.
+The bytes of many rows are made at once: DuckDB writes the text of each row, and DuckDB's buffers are sent unchanged.
+Only xls writes one cell after another, because a spreadsheet cannot be written in another way.
 """
 
 from __future__ import annotations

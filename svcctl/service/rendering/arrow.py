@@ -1,6 +1,6 @@
 """Arrow columns of text as bytes, without a Python object for each row.
 
-Only this module reads the buffers of such columns. The rows of a column are adjacent in one buffer. The offsets of the
+Only this module reads the buffers of text columns. All rows of a column are adjacent in one buffer. The offsets of the
 rows have 32 bits (string, binary) or 64 bits (large_string, large_binary).
 """
 
@@ -12,16 +12,16 @@ import pyarrow as pa
 
 
 def offsets(rows: pa.Array) -> memoryview:
-    """Return the offset in the buffer at which each row begins, and the offset at which the last row ends."""
+    """Return the offset in the buffer at which each row begins, followed by the offset at which the last row ends."""
     large = pa.types.is_large_string(rows.type) or pa.types.is_large_binary(rows.type)
     _, starts, _ = rows.buffers()
-    if starts is None:  # a column that never had rows
+    if starts is None:  # the column has never had rows
         return memoryview(bytes(8)).cast("q")
     return memoryview(starts).cast("q" if large else "i")[rows.offset : rows.offset + len(rows) + 1]
 
 
 def text(rows: pa.Array) -> memoryview:
-    """Return the bytes of all rows one after another, as a view. The view is valid as long as the column exists."""
+    """Return a view of the bytes of all rows, one row after another. The view is valid while the column exists."""
     bounds = offsets(rows)
     return _data(rows)[bounds[0] : bounds[-1]]
 

@@ -1,11 +1,13 @@
-"""A value as text, as a DuckDB expression: plain, for JSON, for separated lines, and for XML.
+"""SQL expressions of DuckDB that turn a value into text: plain, for JSON, for csv and tsv, and for XML.
 
-Every function takes the SQL of a value and its type. Cells are later joined by `concat`, which was found to be the
-fastest way to build a line. `concat` skips nulls, so a null cell is empty unless the expression turns null into a text.
-Tests for special characters are single calls on the column itself. If DuckDB stores the column as a dictionary, it does
-such a test only once per distinct value.
+The functions take the SQL of a value, and most functions also take its type. Cells are later joined by `concat`, which
+was measured to be the fastest way to make a line. `concat` skips nulls. So a null cell is empty, unless the expression
+turns null into a text.
 
-A number that JSON cannot represent (NaN, infinity) is null in every format, so that all formats agree.
+A test for special characters is a single call on the column itself. If DuckDB stores the column as a dictionary, DuckDB
+runs such a test only once per distinct value.
+
+A number that JSON cannot represent (NaN, infinity) becomes null in every format, so that all formats agree.
 """
 
 from __future__ import annotations
@@ -20,10 +22,13 @@ DATES = {
     "sql": "%Y-%m-%d %H:%M:%S.%g",
     "iso": "%Y-%m-%dT%H:%M:%S.%g{offset}",
 }
-"""The strftime pattern of timestamps for each dateFormat of the interface; {offset} stands for Z or +0200."""
+"""The strftime pattern of timestamps for each `dateFormat` of the interface.
 
-# CR is a reference because a reader of XML would change CR, and LF because each row must stay on one line. XML 1.0
-# forbids some characters even as references.
+`{offset}` is replaced by Z or an offset such as +0200.
+"""
+
+# CR is written as a reference because XML readers change a literal CR. LF is written as a reference because each row
+# must stay on one line. XML 1.0 forbids some characters, even as references.
 _XML_REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;"}
 _XML_FORBIDDEN = [*(chr(code) for code in range(32) if chr(code) not in "\t\n\r"), "\ufffe", "\uffff"]
 
@@ -46,7 +51,7 @@ def finite(value: str) -> str:
 
 
 def is_null(value: str, type_: Type) -> str:
-    """Return SQL for the condition that a cell is null. The condition is cheaper than the text of the cell."""
+    """Return SQL that is true if a cell is null. This SQL runs faster than the SQL for the text of the cell."""
     return f"NOT coalesce(isfinite({value}), false)" if type_ is Type.FLOAT8 else f"{value} IS NULL"
 
 
@@ -56,14 +61,17 @@ def ip_text(value: str) -> str:
 
 
 def plain(value: str, type_: Type) -> str:
-    """Return SQL for a number, a boolean or an address as all text formats write it. Strings stay unchanged."""
+    """Return SQL for a number, a boolean or an address in the form that all text formats use.
+
+    Strings stay unchanged.
+    """
     if type_ is Type.IP4:
         return ip_text(value)
     return f"({finite(value)})::VARCHAR" if type_ is Type.FLOAT8 else f"{value}::VARCHAR"
 
 
 def json(value: str, type_: Type) -> str:
-    """Return SQL for a value in JSON. Null is `null`, and timestamps are epoch milliseconds."""
+    """Return SQL for a value in JSON. Null becomes `null`, and timestamps become epoch milliseconds."""
     match type_:
         case Type.TIMESTAMP:
             cell = f"epoch_ms({value})::VARCHAR"
@@ -79,7 +87,7 @@ def json(value: str, type_: Type) -> str:
 def separated_cell(value: str, type_: Type, separator: str) -> str:
     """Return SQL for a cell of csv or tsv.
 
-    Text with the separator, a quote, CR or LF is in quotes. Empty text is `""`.
+    A text that contains the separator, a quote, CR or LF is put in quotes. An empty text is written as `""`.
     """
     if type_ is not Type.STR:
         return plain(value, type_)
@@ -87,9 +95,9 @@ def separated_cell(value: str, type_: Type, separator: str) -> str:
 
 
 def xml(value: str, type_: Type) -> str:
-    """Return SQL for XML text.
+    """Return SQL for a value as XML text.
 
-    A forbidden character becomes `_xHHHH_`, as in spreadsheets, and `_x` becomes `_x005F_x`.
+    A character that XML forbids becomes `_xHHHH_`, as in spreadsheets. A literal `_x` becomes `_x005F_x`.
     """
     if type_ is not Type.STR:
         return plain(value, type_)
@@ -102,16 +110,17 @@ def xml(value: str, type_: Type) -> str:
     has_reserved = " OR ".join(
         f"contains({value}, {part})" for part in ("'_x'", "'&'", "'<'", "'>'", "chr(65534)", "chr(65535)")
     )
-    # Each replacement makes another copy of the text, and all copies are in memory at once. So a text gets replacements
-    # only if it needs them.
+    # Each replacement makes another copy of the text, and all copies are in memory at once. So replacements are made
+    # only in texts that need them.
     forbidden = f"regexp_matches({value}, '[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x{{FFFE}}\\x{{FFFF}}]')"
-    # JSON escapes every control character. So the cheapest test for control characters is a longer JSON string.
+    # JSON escapes every control character. So the cheapest test for control characters is whether the JSON string is
+    # longer.
     special = f"{has_reserved} OR strlen(to_json({value})::VARCHAR) > strlen({value}) + 2"
     return f"CASE WHEN {special} THEN CASE WHEN {forbidden} THEN {escaped} ELSE {allowed} END ELSE {value} END"
 
 
 def xml_text(text: str) -> str:
-    """Escape a Python string for XML text or an attribute, as the SQL of `xml` does."""
+    """Escape a Python string for XML text or an XML attribute, as the SQL of `xml` does."""
     text = text.replace("_x", "_x005F_x")
     for char, reference in (_XML_REFERENCES | {'"': "&quot;", "\t": "&#9;"}).items():
         text = text.replace(char, reference)

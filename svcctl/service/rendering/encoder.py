@@ -1,4 +1,4 @@
-"""The base of every response format: the facts about a response besides its rows, and the steps of writing it."""
+"""The base class of every response format, and the facts about a response that formats need in addition to its rows."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ from svcctl.service.rendering.keep_alive import NO_PADDING, KeepAlive, PaddingFo
 from svcctl.service.rendering.rows import DateStyle
 
 SPOOL_BLOCK_BYTES = 1 << 18
-"""The size of the blocks in which a temporary file is sent."""
+"""The size of the blocks, in bytes, in which a temporary file is sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """The facts about a response besides its rows: the request's ID, the time in epoch ms, and the request's options.
+    """The facts about a response that formats need in addition to its rows.
 
-    `dates` is the form of timestamps in csv, tsv, xml and xls. `line_end` ends the lines of the formats that have
-    lines. Addresses are numbers if `ip_as_string` is False, and text otherwise. The stated type of addresses is str if
-    `ip_as_string` is None, and ip4 otherwise. If `keep_alive` is None, each format sends its own padding.
+    `cid` is the request's ID, and `timestamp` the time in epoch milliseconds. `dates` is the form of timestamps in csv,
+    tsv, xml and xls. `line_end` ends each line in json/simple, json/simple/compact, csv and tsv.
+
+    IP addresses are written as numbers if `ip_as_string` is False, and as text otherwise. The response states the type
+    `str` for addresses if `ip_as_string` is None, and the type `ip4` otherwise.
+
+    If `keep_alive` is None, each format sends its default padding.
     """
 
     cid: str
@@ -35,31 +39,31 @@ class Rendering:
     keep_alive: KeepAlive | None = None
 
     def envelope(self) -> dict[str, object]:
-        """Return the members of a successful JSON response before its `object`."""
+        """Return the members of a successful JSON response that come before the member `object`."""
         return {"success": True, "msg": "", "status": 0, "cid": self.cid, "timestamp": self.timestamp}
 
 
 class Encoder:
-    """The base class of formats. An encoder writes one response:
+    """The base class of response formats. An encoder writes one response:
 
         with ENCODERS[mode](columns, rendering) as encoder:
             send encoder.head()
             for each plan, for each batch of stream(engine, plan, encoder.expressions()): send encoder.chunk(batch)
             send encoder.tail(), or encoder.error(…) when a plan failed
 
-    A response may run several plans with the same columns, as for a continuous query. `padding` may be sent after any
-    chunk to keep the connection alive. The constructor raises ServiceError when the request chose padding that the
-    format cannot have.
+    A response may run several plans with the same columns, for example for a continuous query. `padding` may be sent
+    after any chunk to keep the connection alive. The constructor raises ServiceError if the request chose padding that
+    the format cannot have.
 
-    Formats with `streams` False need every row before they send the first byte. Their head and chunks are empty, and
-    `tail` sends everything. A failure must be reported before the tail. A query without an end cannot have such a
-    format.
+    A format with `streams` False needs every row before it sends the first byte. Its head and its chunks are empty, and
+    `tail` sends everything. A failure must be reported before `tail` is called. Such a format is not possible for a
+    query without an end.
     """
 
     content_type: ClassVar[str]
     streams: ClassVar[bool] = True
     ends_connection: ClassVar[bool] = False
-    """Whether the interface demands that the end of the connection marks the end of the response."""
+    """Whether the interface demands that the server closes the connection at the end of the response."""
     own_padding: ClassVar[KeepAlive] = NO_PADDING
     """The padding that the format sends if the request does not choose a padding."""
 
@@ -69,7 +73,10 @@ class Encoder:
         self.columns = _with_addresses(columns, Type.STR if chosen is None else Type.IP4)
         """The columns of the response, with the types that the response states."""
         self.value_columns = _with_addresses(columns, Type.INT8 if chosen is False else Type.IP4)
-        """The columns with the types of the values that are written. An address that is sent as a number has int8."""
+        """The columns with the types of the values that are written.
+
+        Addresses that are written as numbers have the type int8.
+        """
         keep_alive = (rendering.keep_alive or self.own_padding) if self.streams else NO_PADDING
         self.padding = keep_alive.padding(self.shape())
 
@@ -82,34 +89,37 @@ class Encoder:
         return b""
 
     def expressions(self) -> list[str]:
-        """Return DuckDB expressions over the plan's columns, which are called c0, c1, … `chunk` gets their values."""
+        """Return DuckDB expressions over the plan's columns, which have the names c0, c1, … `chunk` gets their
+        values.
+        """
         raise NotImplementedError
 
     def chunk(self, batch: pa.RecordBatch) -> bytes | memoryview:
-        """Encode a batch of rows as bytes; a view is valid as long as its batch."""
+        """Encode a batch of rows as bytes. A returned view is valid only while the batch exists."""
         raise NotImplementedError
 
     def tail(self) -> Iterator[bytes]:
-        """Yield the bytes of the response after its rows, if the query did not fail."""
+        """Yield the bytes that follow the rows. This method is called only if the query did not fail."""
         yield b""
 
     def headers(self) -> Mapping[str, str]:
-        """Return additional HTTP headers. Only a format that does not stream can have such headers."""
+        """Return additional HTTP headers. Only a format with `streams` False can have additional headers."""
         return {}
 
     def late(self, count: int, lag: float) -> bytes:
-        """Return the bytes that report late events between two chunks; empty in a format that cannot report them.
+        """Return bytes that report late events. These bytes are sent between two chunks.
 
-        `count` events came more than `lag` seconds after the end of their period.
+        `count` events came more than `lag` seconds after the end of their period. Formats that cannot report late
+        events return no bytes.
         """
         return b""
 
     def error(self, code: int, message: str) -> bytes:
-        """Return the bytes that end a response in place of the tail, if the response fails after its head was sent."""
+        """Return the bytes that end a failed response in place of the tail. The head was already sent."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Remove the temporary files of a response."""
+        """Remove the temporary files of the response."""
 
     def __enter__(self) -> Encoder:
         return self
@@ -119,7 +129,7 @@ class Encoder:
 
 
 class SpooledFormat(Encoder):
-    """The base class of formats that need every row before the first byte, and keep rows in a temporary file."""
+    """The base class of formats that need every row before the first byte. They keep the rows in a temporary file."""
 
     streams = False
 
@@ -127,7 +137,7 @@ class SpooledFormat(Encoder):
         return [self.value(f"c{index}", column.type) for index, column in enumerate(self.value_columns)]
 
     def value(self, value: str, type_: Type) -> str:
-        """Return SQL for a column's value in the form that the encoder needs."""
+        """Return SQL for the value of a column, in the form that the encoder needs."""
         match type_:
             case Type.FLOAT8:
                 return cells.finite(value)
@@ -137,10 +147,13 @@ class SpooledFormat(Encoder):
                 return value
 
     def error(self, code: int, message: str) -> bytes:
-        """Raise the error. Nothing has been sent yet, so the caller can still respond with the error alone."""
+        """Raise the error instead of returning bytes.
+
+        Nothing was sent yet, so the caller can still send an error response.
+        """
         raise ServiceError(message, code=code, cid=self.rendering.cid)
 
 
 def _with_addresses(columns: Sequence[Column], type_: Type) -> tuple[Column, ...]:
-    """Give all columns of addresses the type `type_`."""
+    """Return the columns, with the type `type_` for all columns of IP addresses."""
     return tuple(Column(column.name, type_) if column.type is Type.IP4 else column for column in columns)

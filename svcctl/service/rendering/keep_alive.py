@@ -1,6 +1,6 @@
-"""Padding: the bytes that are sent while a query has no rows, so that no proxy takes the connection for dead.
+"""Padding: bytes that are sent while a query has no rows. Padding prevents proxies from closing an idle connection.
 
-`KINDS` are the values of a request's `keepAlive.type`. Lines of padding end in LF, even if rows end in CRLF.
+`KINDS` has the possible values of a request's `keepAlive.type`. Lines of padding end in LF, even if rows end in CRLF.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from svcctl.errors import ServiceError
 
 @dataclass(frozen=True, slots=True)
 class PaddingForms:
-    """The rules for padding in a format.
+    """The rules for padding in a response format.
 
-    `separators` are the separators of a row; None for a format without separators. In a format of lines, `is_row` says
-    whether a reader could take a line that is not blank for a row or an error. `is_row` is None for a document, such as
-    json or xml, which allows only white space between its parts.
+    `separators` is the text of an empty row, which has only separators. It is None for a format without separators.
+    `is_row` returns True for a line that a reader could mistake for a row or an error. `is_row` is None for the
+    documents json, json/compact and xml, which allow only white space as padding.
     """
 
     separators: str | None = None
@@ -25,7 +25,7 @@ class PaddingForms:
 
 
 Padding = Callable[[PaddingForms, str], str]
-"""A function that makes padding from the format's rules for padding and the token of the request."""
+"""A function that makes padding from the rules of the response format and the token of the request."""
 
 KINDS: Mapping[str, Padding] = {
     "none": lambda shape, token: "",
@@ -43,9 +43,9 @@ class KeepAlive:
     token: str = ""
 
     def padding(self, shape: PaddingForms) -> bytes:
-        """Return the bytes of padding in a format.
+        """Return the bytes of padding in a response format.
 
-        Raises ServiceError when the padding could be taken for a part of the response.
+        Raises ServiceError if a reader could mistake the padding for a part of the response.
         """
         if self.type == "empty" and shape.separators is None:
             raise ServiceError("keepAlive 'empty' is a row of separators, which only csv and tsv have")

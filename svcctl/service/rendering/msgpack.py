@@ -1,4 +1,4 @@
-"""The response in MessagePack. The number of rows comes before the rows, so rows are kept in a temporary file."""
+"""The response in MessagePack. The number of rows must come first, so all rows are first kept in a temporary file."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from svcctl.service.rendering.encoder import SPOOL_BLOCK_BYTES, Rendering, Spool
 
 
 class MsgPack(SpooledFormat):
-    """The response format msgpack: the structure of the JSON format in MessagePack.
+    """The response format msgpack, which has the structure of the JSON format in MessagePack.
 
-    A batch is encoded by columns: Arrow makes the bytes of all cells of a column at once, then joins keys and cells row
-    by row. Numbers have the fixed width of their type.
+    A batch is encoded column by column: Arrow makes the bytes of all cells of a column at once. Then Arrow joins the
+    keys and the cells of each row. Numbers have the fixed width of their type.
     """
 
     content_type = "application/msgpack"
@@ -41,7 +41,7 @@ class MsgPack(SpooledFormat):
             case Type.TIMESTAMP:
                 return f"epoch_ms({value})"
             case Type.INT8:
-                return f"{value}::BIGINT"  # an address has fewer bits
+                return f"{value}::BIGINT"  # an address has only 32 bits
             case _:
                 return super().value(value, type_)
 
@@ -75,7 +75,7 @@ class MsgPack(SpooledFormat):
 
 
 def _packed_number(tag: bytes, code: str, cell: pa.Array) -> pa.Array:
-    """Encode a column of numbers. Each number becomes a tag and the big-endian number, and null becomes nil."""
+    """Encode a column of numbers. Each number becomes `tag` and the big-endian number, and null becomes nil."""
     numbers = array(code)
     width = numbers.itemsize
     start = cell.offset * width

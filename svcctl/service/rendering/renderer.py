@@ -1,7 +1,7 @@
-"""DuckDB as the renderer of rows: it evaluates expressions over a plan's columns, for plans of every reader.
+"""DuckDB as the renderer of rows. It evaluates expressions over the columns of a plan, whichever reader runs the plan.
 
-If the reader runs its plans in DuckDB, plan and expressions are one statement. The batches of any other reader go
-through a separate DuckDB in memory.
+If the reader runs its plans in DuckDB, the plan and the expressions are one statement. The batches of any other reader
+are passed to a separate DuckDB in memory, which evaluates the expressions.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def stream(
     skip: int = 0,
     rows_per_batch: int = ROWS_PER_BATCH,
 ) -> Iterator[Stream]:
-    """Run a plan, and stream the values of DuckDB expressions over its columns, which are called c0, c1, …
+    """Run a plan, and stream the values of DuckDB expressions over the plan's columns, which have the names c0, c1, …
 
-    The first `skip` rows are left out. The other arguments are those of the reader's own `stream`.
+    The first `skip` rows are left out. The other arguments are passed to the reader's method `stream`.
     """
     if isinstance(reader, Reading):
         with reader.render(
@@ -50,7 +50,7 @@ def stream(
 
 
 class _RenderedStream:
-    """A Stream of the values of expressions over the batches of another Stream."""
+    """A stream of the values of expressions over the batches of another stream."""
 
     def __init__(self, rows: Stream, plan: Plan, expressions: Sequence[str], skip: int, rows_per_batch: int) -> None:
         self._rows = rows
@@ -64,7 +64,10 @@ class _RenderedStream:
         self._statement = Statement(connection, [f"SELECT {', '.join(expressions)} FROM plan"], rows_per_batch)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the plan's rows, with columns called c0, c1, … Save an error, which DuckDB would turn into text."""
+        """Yield the rows of the plan, with columns named c0, c1, …
+
+        Save an error before it is raised, because DuckDB would turn the error into text.
+        """
         try:
             for batch in self._rows:
                 left_out = min(self._skip, batch.num_rows)

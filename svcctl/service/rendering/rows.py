@@ -1,7 +1,7 @@
 """Row formats: the text of a row in a response, a file or a message.
 
-A row format has the bytes before the first row, and a DuckDB expression for each row's text, over the columns c0, c1, …
-of a plan.
+A row format has the bytes before the first row, and a DuckDB expression for the text of a row. The expression uses the
+columns c0, c1, … of a plan.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from svcctl.service.rendering import cells
 
 @dataclass(frozen=True, slots=True)
 class DateStyle:
-    """The form of timestamps in formats that leave a choice: a name of cells.DATES, and a time zone."""
+    """The form of timestamps in formats that allow a choice: a key of `cells.DATES`, and a time zone."""
 
     format: str = "default"
     zone: timezone = UTC
@@ -39,10 +39,10 @@ class RowFormat(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SeparatedRows:
-    """The row format of csv and tsv. Cells have quotes only if needed, null is empty, and an empty string is `""`.
+    """The row format of csv and tsv. Null becomes an empty cell, and an empty text becomes `""`.
 
-    A row of nulls begins with `""`. Without these quotes, readers would take the separators for padding, and lose the
-    row. A first cell with the text `reserved` is also in quotes.
+    Cells are in quotes only if needed. In a row with only nulls, the first cell is `""`. Without these quotes, readers
+    would take the row for padding, and would lose the row. A first cell that is equal to `reserved` is also in quotes.
     """
 
     separator: str
@@ -73,12 +73,12 @@ class SeparatedRows:
 
 
 def _never_blank(first: str, columns: Sequence[Column]) -> str:
-    """Return SQL for the first cell of a row, which is `""` in a row of nulls.
+    """Return SQL for the first cell of a row. In a row with only nulls, the first cell is `""`.
 
     The other columns are tested only if the first column is null.
     """
     if any(column.name == "eventdate" and column.type is Type.TIMESTAMP for column in columns):
-        return first  # an event has a date, and so has a period
+        return first  # the column eventdate is never null
     others = [cells.is_null(f"c{index}", column.type) for index, column in enumerate(columns) if index]
     return f"""coalesce({first}, CASE WHEN {" AND ".join(others) or "true"} THEN '""' END)"""
 
@@ -90,9 +90,9 @@ def quoted_cell(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JsonRows:
-    """The row format of JSON: the values between the texts `opens` and `closes`.
+    """The row format of JSON. A row has its values between the texts `opens` and `closes`.
 
-    With `named`, each value comes after the name of its column. Timestamps are epoch milliseconds.
+    With `named`, the name of its column precedes each value. Timestamps are epoch milliseconds.
     """
 
     opens: str
@@ -116,7 +116,10 @@ class JsonRows:
 
 
 class XmlRows:
-    """The row format of XML: an `<event>` on each line, each field with its name, and null as an attribute."""
+    """The row format of XML. A row is an element `<event>` on a line, and has a `<field>` with a name for each column.
+
+    A null value becomes the attribute `null="true"` of its field.
+    """
 
     def head(self, columns: Sequence[Column]) -> bytes:
         described = (f'<column name="{cells.xml_text(column.name)}" type="{column.type}"/>' for column in columns)
@@ -142,7 +145,7 @@ def _concat(parts: Iterable[str]) -> str:
 CSV, TSV = SeparatedRows(","), SeparatedRows("\t")
 XML = XmlRows()
 OBJECT = JsonRows("{", "}", named=True)
-"""A row as a JSON object, as in a message."""
+"""The row format of a JSON object. Messages use this format."""
 ARRAY = JsonRows("[", "]", named=False)
-"""A row as a JSON array of its values, in the order of the columns."""
+"""The row format of a JSON array, which has the values in the order of the columns."""
 OBJECT_LINE = JsonRows("{", "}\n", named=True)

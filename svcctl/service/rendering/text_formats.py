@@ -1,4 +1,7 @@
-"""The formats that stream: json, csv, tsv and xml. DuckDB writes the text of rows, and Python passes the bytes on."""
+"""The response formats that stream: json, csv, tsv and xml.
+
+DuckDB writes the text of rows, and Python passes the bytes on.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +20,19 @@ from svcctl.service.rendering.keep_alive import NEWLINE, SPACES, PaddingForms
 
 ROW_SEPARATOR = ",\n"
 IN_STREAM = "svc.api.error"
-"""The first cell of the row that ends csv and tsv after an error: a fixed name, which clients can look for."""
+"""The first cell of the row that ends a csv or tsv response after an error. Clients can search for this fixed text."""
 ERROR_CELLS = 3
-"""The number of cells in the error row of csv and tsv. In data with as many columns, IN_STREAM is put in quotes."""
+"""The number of cells in the error row of csv and tsv.
+
+If the data has the same number of columns, a first cell with the text IN_STREAM is put in quotes.
+"""
 
 
 class StreamedFormat(Encoder):
-    """The base class of formats that stream: a head, the text of each row, and a tail."""
+    """The base class of formats that stream. A response has a head, the text of each row, and a tail."""
 
     def row(self) -> rows.RowFormat:
-        """The row format of the response."""
+        """Return the row format of the response."""
         raise NotImplementedError
 
     def expressions(self) -> list[str]:
@@ -40,7 +46,10 @@ class StreamedFormat(Encoder):
 
 
 class Json(StreamedFormat):
-    """The response format json: objects in an array. Each row begins with a separator, which the first chunk drops."""
+    """The response format json: a JSON object with an array of rows. Each row is an object.
+
+    The text of each row begins with a separator. The separator of the first row is removed.
+    """
 
     content_type = "application/json"
     own_padding = SPACES
@@ -58,7 +67,7 @@ class Json(StreamedFormat):
         return text
 
     def envelope(self) -> str:
-        """Return the beginning of the response, up to the name of the member with the rows."""
+        """Return the beginning of the response, up to the name of the member that contains the rows."""
         return f'{compact(self.rendering.envelope())[:-1]},"object":'
 
     def head(self) -> bytes:
@@ -86,7 +95,7 @@ class JsonCompact(Json):
 
 
 class LinesEncoder(StreamedFormat):
-    """The base class of formats of lines, which end in the `line_end` of the rendering."""
+    """The base class of formats that consist of lines. A line ends in the `line_end` of the rendering."""
 
     def line(self, text: str) -> bytes:
         return f"{text}{self.rendering.line_end}".encode()
@@ -154,8 +163,8 @@ class Xml(StreamedFormat):
         <event><field name="eventdate">2024-01-31 10:00:00.000</field><field name="user" null="true"/></event>
         </events>
 
-    Characters that XML 1.0 forbids are written `_xHHHH_`, and a literal `_x` is `_x005F_x`. A failure is an
-    `<error code="…">message</error>` before the end.
+    Characters that XML 1.0 forbids are written as `_xHHHH_`, and a literal `_x` is written as `_x005F_x`. A failed
+    response has an element `<error code="…">message</error>` before its end.
     """
 
     content_type = "application/xml"
@@ -172,9 +181,10 @@ class Xml(StreamedFormat):
 
 
 def metadata(columns: Sequence[Column]) -> dict[str, object]:
-    """Return two members that describe columns.
+    """Return the two members `m` and `metadata`, which describe columns.
 
-    `m` is an object with the type and the index of each column, by name. `metadata` is a list of names and types.
+    `m` is an object that maps the name of each column to its type and index. `metadata` is a list with the name and the
+    type of each column.
     """
     return {
         "m": {column.name: {"type": column.type.value, "index": index} for index, column in enumerate(columns)},
@@ -183,10 +193,10 @@ def metadata(columns: Sequence[Column]) -> dict[str, object]:
 
 
 def error_members(name: str, code: int, message: str) -> str:
-    """Return the members that end a JSON document after an error. They contain the error twice.
+    """Return the members that end a JSON document after an error. The members contain the error twice.
 
-    The reason is that some clients search the text for the name followed at once by the array, and other clients for
-    the name followed by white space and the array.
+    Some clients search the text for the name followed directly by the array. Other clients search for the name followed
+    by white space and the array.
     """
     error = compact([code, message])
     return f'"context":{{"{name}":\n{error}}},"{name}":{error}'

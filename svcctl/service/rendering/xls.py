@@ -1,4 +1,4 @@
-"""The response as an Excel workbook, a zip archive that is first written to a temporary file."""
+"""The response as an Excel workbook. A workbook is a zip archive, which is first written to a temporary file."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from svcctl.service.rendering import cells
 from svcctl.service.rendering.encoder import Rendering, SpooledFormat
 
 CUT_TEXTS = "x-svc-cut-texts"
-"""The HTTP header with the number of texts that were cut to fit a cell. Without such texts, the header is left out."""
+"""The HTTP header with the number of texts that were cut to fit a cell. The header is absent if no text was cut."""
 
 
 class Xls(SpooledFormat):
-    """The response format xls: a workbook of typed cells. If a sheet is full, rows continue on another sheet.
+    """The response format xls: a workbook of typed cells. If a sheet is full, the rows continue on another sheet.
 
-    Each sheet begins with the header. Values that a spreadsheet cannot hold are changed: an int8 beyond 2^53 and a date
-    before 1900 become text, a date outside the years 1 to 9999 becomes its epoch milliseconds, and a text that is too
-    long for a cell is cut and ends in `…`.
+    Each sheet begins with the header. Values that a spreadsheet cannot store are changed. An int8 beyond 2^53 becomes
+    text. A date before 1900 becomes text. A date outside the years 1 to 9999 becomes its epoch milliseconds. A text
+    that is too long for a cell is cut and ends in `…`.
     """
 
     content_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -66,7 +66,7 @@ class Xls(SpooledFormat):
 
 @contextmanager
 def _as_refusals() -> Iterator[None]:
-    """Turn an IncompleteResult in the block into a ServiceError for the client."""
+    """Turn an IncompleteResult that the block raises into a ServiceError for the client."""
     try:
         yield
     except IncompleteResult as error:
@@ -76,7 +76,7 @@ def _as_refusals() -> Iterator[None]:
 def _values(column: pa.Array) -> list[Any]:
     """Return the values of a column.
 
-    A date outside the years 1 to 9999 becomes its epoch milliseconds, because Python has no such dates.
+    A date outside the years 1 to 9999 becomes its epoch milliseconds, because Python cannot represent such a date.
     """
     try:
         return column.to_pylist()  # type: ignore[no-any-return]

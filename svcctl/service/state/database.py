@@ -1,10 +1,10 @@
-"""The databases that hold the state of the service, which share one protocol.
+"""The databases that store the state of the service. All of them have the protocol `Database`.
 
     sqlite.py       a file, for one service process and the commands that run at the same time
     postgresql.py   a server, for several service processes
 
-A database opens connections, and hides the differences between SQL databases. The tables are in `schema`. The queries
-on a table are in the module of its noun.
+A database opens connections, and hides the differences between SQLite and PostgreSQL. The tables are defined in
+`schema`. The queries on a table are in the module of the table's noun, such as `accounts`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from svcctl.errors import Unavailable
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A kind of failure of the state, with its message and hint for clients, and its advice for the operator."""
+    """A kind of failure of the state. A failure has a message and a hint for clients, and advice for the operator."""
 
     reason: str
     status: int
@@ -76,10 +76,10 @@ STATE_AWAY = Failure(
 
 
 class StateUnavailable(Unavailable):
-    """The state cannot be used at present. The operation may or may not have been done. It can be repeated.
+    """The error that is raised while the service cannot use its state.
 
-    The message is for clients. For the operator, `detail` names the database and the reason, and `advice` says what to
-    do.
+    The operation may or may not have been done, and can be repeated. The message is for clients. `detail` and `advice`
+    are for the operator: `detail` names the database and the reason, and `advice` says what to do.
     """
 
     def __init__(self, failure: Failure, database: str, reason: str, advice: str | None = None) -> None:
@@ -90,25 +90,31 @@ class StateUnavailable(Unavailable):
 
 
 class Database(Protocol):
-    """The protocol of a database that holds the state of the service."""
+    """The protocol of a database that stores the state of the service."""
 
     name: str
-    """The name of the database in messages: `file /x/state.db`, `postgresql://host/name`, never with a password."""
+    """The name of the database in messages, such as `file /x/state.db` or `postgresql://host/name`.
+
+    It never has a password.
+    """
     shared: bool
-    """Whether several service processes use the database at once, over a network."""
+    """Whether several service processes can use the database at once, over a network."""
     reading: Sequence[str]
-    """The SQL statements that begin a transaction for reading, which sees one snapshot of the database."""
+    """The SQL statements that begin a transaction for reading. The transaction reads one snapshot of the database."""
     writing: Sequence[str]
-    """The SQL statements that begin a transaction during which nobody else writes."""
+    """The SQL statements that begin a transaction for writing. Other processes cannot write during the transaction."""
     lock_wait_seconds: float = 0
-    """The seconds for which a writing transaction is retried while the database is locked; 0 if the server waits."""
+    """The seconds for which a transaction for writing is retried while the database is locked.
+
+    0 if the database server waits.
+    """
     foreign: str
     """The operator's advice if the database has tables of other programs."""
 
     @property
     @abstractmethod
     def engine(self) -> Engine:
-        """The engine that opens connections. The driver of a connection does not begin transactions by itself."""
+        """The engine that opens connections. The driver of a connection must not begin transactions automatically."""
 
     @abstractmethod
     def version(self, driver: Any) -> Hashable:
@@ -116,25 +122,25 @@ class Database(Protocol):
 
     @abstractmethod
     def translate_errors(self) -> AbstractContextManager[None]:
-        """Turn the driver's errors in the block into StateUnavailable. Errors that are defects stay unchanged.
+        """Turn the driver's errors in the block into StateUnavailable. Errors that show a defect stay unchanged.
 
-        Raises ServiceError for a value that the database cannot hold.
+        Raises ServiceError for a value that the database cannot store.
         """
 
     @abstractmethod
     def upgrading(self, driver: Any) -> AbstractContextManager[None]:
-        """Prepare the connection for an upgrade, which the block runs, and restore the connection afterwards."""
+        """Prepare the connection for an upgrade. The block runs the upgrade. The connection is restored afterwards."""
 
     @abstractmethod
     def keep_copy(self, driver: Any, version: str) -> str:
-        """Keep a copy of the tables before the upgrade to a version, and return a text that says where the copy is.
+        """Keep a copy of the tables before the upgrade to a version. Return a text that says where the copy is.
 
         Raises Locked if other processes use the tables of an older version.
         """
 
     @abstractmethod
     def mark_version(self, driver: Any, version: str) -> None:
-        """Mark the connection as using the tables of a version, so that `keep_copy` in other processes finds it."""
+        """Record that the connection uses the tables of a version. `keep_copy` in other processes reads this record."""
 
     @abstractmethod
     def moment(self) -> ColumnElement[int]:

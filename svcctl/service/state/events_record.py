@@ -1,9 +1,12 @@
-"""The state's record of the service's own file of events. The record lets a starting service notice lost events.
+"""The record of the service's own file of events. This record is stored in the state.
 
-The record has the identity of the file, and the end of each table, which never becomes smaller. Events are lost if the
-file has another identity than its record, or if a table has a smaller end. This happens if the file is removed or
-replaced by an older copy, or if its write-ahead log is removed or damaged. A loss is kept until somebody confirms it. A
-state without a record accepts the file that exists.
+When the service starts, it uses the record to detect lost events. The record has the identity of the file, and the
+position of the end of each table. This position never becomes smaller.
+
+Events are lost if the identity of the file differs from the record. Events are also lost if a table ends at a smaller
+position than in the record. Both happen after the file was removed or replaced by an older copy, or after the
+write-ahead log of the file was removed or damaged. A loss is stored until an operator confirms it. If the state has no
+record, the present file is accepted.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from svcctl.service.state.store import Store, replace
 from svcctl.words import counted
 
 LIVE_SECONDS = 60.0
-"""The minimum interval, in seconds, at which the ends of growing tables are recorded. Loads are recorded at once."""
+"""The minimum interval, in seconds, between two records of the ends of growing tables. Loads are recorded at once."""
 
 _COLUMNS = schema.events_files.c
 
@@ -32,8 +35,8 @@ _COLUMNS = schema.events_files.c
 class Loss:
     """A loss of events.
 
-    `tables` has the maximum number of events that each table can have lost. `since` is the moment, in epoch
-    milliseconds, at which the loss was first noticed. `whole` means that the whole file was missing or replaced.
+    `tables` has the maximum number of events that each table can have lost. `since` is the moment at which the loss was
+    first noticed, in epoch milliseconds. `whole` means that the whole file was missing or replaced.
     """
 
     since: int
@@ -41,7 +44,7 @@ class Loss:
     tables: Mapping[str, int]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the loss as JSON for clients: the moment, the tables, and a sentence."""
+        """Return the loss as JSON for clients. The members are the moment, the tables, and a sentence."""
         return {"since": self.since, "tables": self.tables, "text": self.text}
 
     @property
@@ -57,7 +60,7 @@ class Loss:
 
 
 class EventsFile(Protocol):
-    """The protocol of a file of events, whose tables have ends; `DuckDBEngine` implements it."""
+    """The protocol of a file of events. `DuckDBEngine` implements this protocol."""
 
     identity: str
     writes: int
@@ -78,12 +81,15 @@ class EventsRecord:
         self._moment = 0.0
         self._lock = Lock()
         self.loss: Loss | None = None
-        """The lost events that nobody has confirmed yet; None if there are none."""
+        """The loss that nobody has confirmed yet. None if there is no such loss."""
 
     def check(self, *, adopts: bool = False) -> Loss | None:
-        """Compare the file of events with the record when the service starts. Return a new loss, or None.
+        """Compare the file of events with the record when the service starts.
 
-        With `adopts`, nothing is compared, and the record is replaced, because a reset has deleted the events.
+        Return a new loss, or None if there is no new loss.
+
+        With `adopts`, nothing is compared, and the record is replaced. A start after a reset uses `adopts`, because the
+        reset has deleted the events.
         """
         with self._store.reading() as connection:
             row = connection.execute(select(schema.events_files).where(_COLUMNS.place == self._place)).first()
@@ -106,7 +112,10 @@ class EventsRecord:
         return new
 
     def record_in_time(self) -> None:
-        """Record the ends of all tables after a change, but at most once in LIVE_SECONDS. Raises as `record` does."""
+        """Record the ends of all tables after a change, but at most once in LIVE_SECONDS.
+
+        Raises the errors of `record`.
+        """
         if self._file.writes != self._writes and time.monotonic() - self._moment >= LIVE_SECONDS:
             self.record()
 
@@ -118,7 +127,10 @@ class EventsRecord:
             self._recorded, self._writes, self._moment = ends, writes, time.monotonic()
 
     def confirm(self) -> Loss | None:
-        """Confirm the loss: forget it and return it. Raises StateUnavailable if the state cannot be written."""
+        """Confirm the loss: delete it from the record and return it. Return None if there is no loss.
+
+        Raises StateUnavailable if the state cannot be written.
+        """
         with self._lock:
             loss, self.loss = self.loss, None
             try:
@@ -136,7 +148,10 @@ class EventsRecord:
 
 
 def loss_of(store: Store, place: str) -> Loss | None:
-    """Return the unconfirmed loss of events of the service with the identifier `place`, or None."""
+    """Return the unconfirmed loss of events of a service. Return None if there is no such loss.
+
+    `place` is the identifier of the service, which `process.place` returns.
+    """
     with store.reading() as connection:
         loss = connection.scalar(select(_COLUMNS.loss).where(_COLUMNS.place == place))
     return Loss(**loss) if loss else None

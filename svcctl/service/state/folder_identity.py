@@ -1,9 +1,11 @@
-"""The shared folder that belongs to a state: the jobs in the state read the tables in the folder.
+"""The shared folder that belongs to a state. The jobs in the state read the tables in this folder.
 
-A service with another folder, or without a folder, would not find the tables of these jobs, and would end the jobs. The
-identity of the folder is stored in the state, and in an object in the folder. So the same folder may have several
-addresses. A state that several services share keeps its folder. The state of a single service may change to a folder at
-another address.
+A service with another folder, or without a folder, would not find the tables of these jobs, and would end the jobs. So
+the identity of the folder is stored in the state, and also in an object in the folder. The same folder may have several
+addresses.
+
+A state that several services share keeps its folder. The state of a single service may change to a folder at another
+address.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from svcctl.errors import Unavailable, UsageError
 from svcctl.service.state import schema
 from svcctl.service.state.store import Store
 
-if TYPE_CHECKING:  # its packages are an extra
+if TYPE_CHECKING:  # the packages of the lake engine are an extra
     from svcctl.service.engines.lake.folder import Folder
 
 NO_FOLDER = "none"
@@ -25,9 +27,11 @@ NO_FOLDER = "none"
 def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | None:
     """Check that a folder belongs to the state. If the state has no folder yet, the folder becomes the state's folder.
 
-    With `create`, a new folder is created. If the state of a single service changed its folder, return the address of
-    the former folder, or "none" if the state had no folder. Raises Unavailable when the folder does not exist or has
-    another identity. Raises UsageError when a shared state has a folder and the service has no folder.
+    With `create`, a new folder is created. If the state of a single service changes its folder, return the address of
+    the former folder. Return "none" if the state had no folder before. Return None if the folder does not change.
+
+    Raises Unavailable if the folder does not exist or has another identity. Raises UsageError if a shared state has a
+    folder and the service has no folder.
     """
     row = _stored_folder(store)
     if row is not None and row.identity and (store.shared or (folder is not None and row.uri == folder.uri)):
@@ -39,7 +43,7 @@ def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | 
     now = ("", NO_FOLDER) if folder is None else (folder.identity() or "", folder.uri)
     if row != now:
         with store.transaction() as connection:
-            if connection.execute(select(schema.folder)).first() == row:  # unless another service was first
+            if connection.execute(select(schema.folder)).first() == row:  # do nothing if another service has changed the row meanwhile
                 connection.execute(delete(schema.folder))
                 connection.execute(insert(schema.folder).values(identity=now[0], uri=now[1]))
     if store.shared and (chosen := _stored_folder(store)) is not None:
@@ -48,10 +52,10 @@ def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | 
 
 
 def check(store: Store | None, folder: Folder, *, create: bool = False) -> bool:
-    """Check that a folder exists. If the state has an identity for the folder's address, check this identity too.
+    """Check that a folder exists. If the state has an identity for the folder's address, also check this identity.
 
-    With `create`, a folder without a stored identity is created. Return whether the folder was created. Raises
-    Unavailable if the check fails.
+    With `create`, the folder is created if the state has no identity for its address. Return whether the folder was
+    created. Raises Unavailable if the check fails.
     """
     row = None if store is None else _stored_folder(store)
     identity = row.identity if row is not None and row.uri == folder.uri else None

@@ -1,7 +1,7 @@
-"""The state in a PostgreSQL database (13 or newer), which several service processes use at once.
+"""The state in a PostgreSQL database (13 or newer). Several service processes can use this database at once.
 
-An advisory lock lets only one process write at a time. So a transaction may read before it writes, as in SQLite. A
-process that hangs in the middle of a transaction loses the transaction and its connection after IDLE_MS.
+An advisory lock lets only one process write at a time. So a transaction may read before it writes, as in SQLite. If a
+process hangs during a transaction, the server ends the transaction and the connection after IDLE_MS.
 """
 
 from __future__ import annotations
@@ -39,9 +39,14 @@ from svcctl.service.state.database import (
 LOCK = 0x73766363746C
 """The number of the advisory lock that a process holds while it writes."""
 IDLE_MS, WAIT_MS = 2000, 15_000
-"""The maximum time between two statements of a transaction, and for a statement including its wait for the lock."""
+"""The maximum time between two statements of a transaction, and the maximum time of a statement.
+
+Both are in milliseconds.
+
+The time of a statement includes its wait for the lock.
+"""
 PAUSE_SECONDS = 0.5
-"""For this number of seconds after a failed connection, further attempts fail at once."""
+"""After a failed connection, further attempts fail at once for this number of seconds."""
 CONNECTION: Mapping[str, Any] = {
     "connect_timeout": 3,
     "tcp_user_timeout": 5000,
@@ -49,7 +54,7 @@ CONNECTION: Mapping[str, Any] = {
     "keepalives_interval": 2,
     "keepalives_count": 2,
 }
-"""Connection parameters with which a lost server is noticed within seconds. Parameters in the URL take precedence."""
+"""The connection parameters that detect a lost server within seconds. Parameters in the URL take precedence."""
 SESSION = (
     f"set idle_in_transaction_session_timeout = {IDLE_MS}; set statement_timeout = {WAIT_MS};"
     " set standard_conforming_strings = on; set client_encoding = 'UTF8'"
@@ -58,7 +63,10 @@ ADVICE = {
     "password": f"set {STATE_PASSWORD_FILE.environment} to a file with its password, or PGPASSWORD",
     "does not exist": "create it on the server, or check its name",
 }
-"""The operator's advice for a refused connection, by a part of the server's message, as the driver gives no code."""
+"""The operator's advice if a connection is refused. Each key is a part of the server's message.
+
+Messages are compared because the driver gives no error code.
+"""
 FAILURES: Mapping[type[psycopg.Error], tuple[Failure, str | None]] = {
     errors.DiskFull: (STATE_FULL, None),
     errors.ReadOnlySqlTransaction: (STATE_READ_ONLY, None),
@@ -72,12 +80,14 @@ FAILURES: Mapping[type[psycopg.Error], tuple[Failure, str | None]] = {
     errors.IndexCorrupted: (STATE_DAMAGED, None),
     psycopg.OperationalError: (STATE_AWAY, None),
 }
-"""The failure and the advice for each class of errors; the first class that fits counts.
+"""The failure and the advice for each class of errors. The first class that matches is used.
 
-Other errors are defects, unless the connection was lost.
+Other errors are defects, except an error that reports a lost connection.
 """
 OPEN = "svcctl state "
-"""The beginning of a session's name in pg_stat_activity. The version of the tables that it uses follows."""
+"""The beginning of a session's name in pg_stat_activity, followed by the version of the tables that the session
+uses.
+"""
 
 
 class PostgreSQL(Database):
@@ -91,7 +101,7 @@ class PostgreSQL(Database):
     def __init__(self, url: str, *, password: str | None = None, password_file: str | None = None) -> None:
         """Set the connection parameters. The password file is read again before each connection.
 
-        Raises UsageError when the URL is wrong, or when the password file cannot be read.
+        Raises UsageError if the URL is wrong, or if the password file cannot be read.
         """
         self._parameters: dict[str, Any] = {**CONNECTION, **_parameters(url)}
         self._password_file = password_file
@@ -106,7 +116,7 @@ class PostgreSQL(Database):
     @cached_property
     def engine(self) -> Engine:
         engine = create_engine("postgresql+psycopg://", creator=self._connect, poolclass=NullPool)
-        # SQLAlchemy queries a new connection for more than is needed, outside of a transaction that it knows.
+        # SQLAlchemy runs unneeded queries on a new connection, outside of its own transactions.
         event.listen(engine, "connect", lambda driver, _: driver.execute(SESSION))
         return engine
 
@@ -115,7 +125,7 @@ class PostgreSQL(Database):
         if time.monotonic() < until:
             raise psycopg.OperationalError(why)
         if self._password_file:
-            with suppress(UsageError):  # the password read before may still be right
+            with suppress(UsageError):  # the previous password may still be correct
                 self._parameters["password"] = _password(self._password_file)
         try:
             return psycopg.connect(**self._parameters, autocommit=True, application_name=self._open_as)
@@ -124,8 +134,8 @@ class PostgreSQL(Database):
             raise
 
     def version(self, driver: Any) -> Hashable:
-        # The snapshot says which transactions are visible. Two snapshots are equal only if no transaction was committed
-        # in between.
+        # The snapshot lists the transactions that are visible. Two snapshots are equal only if no transaction was
+        # committed between them.
         with self._translate_driver_errors():
             [version] = driver.execute("select pg_current_snapshot()::text").fetchone()
         return str(version)
@@ -157,13 +167,13 @@ class PostgreSQL(Database):
 
     @contextmanager
     def upgrading(self, driver: Any) -> Iterator[None]:
-        """Lift the time limits during an upgrade. Other processes wait for the upgrade, however long it takes."""
+        """Lift the time limits during an upgrade. Other processes wait until the upgrade is complete."""
         driver.execute("set statement_timeout = 0; set idle_in_transaction_session_timeout = 0")
         yield
         driver.execute(SESSION)
 
     def keep_copy(self, driver: Any, version: str) -> str:
-        """Make no copy, because the upgrade is one transaction, and backups of the server are up to its operator.
+        """Make no copy. The upgrade is one transaction, and the operator of the server is responsible for backups.
 
         Raises Locked if processes of an older svcctl use the database.
         """
@@ -190,7 +200,8 @@ class PostgreSQL(Database):
 def database_of(url: str, password_file: str | None, *, may_hold_password: bool) -> PostgreSQL:
     """Return the database at a URL.
 
-    Raises UsageError when others can see the password, or when the password file cannot be read.
+    Raises UsageError if the password file cannot be read. Also raises UsageError if the URL has a password and
+    `may_hold_password` is False, because other users could see the password.
     """
     if "password" in _parameters(url) and not may_hold_password:
         raise UsageError(
@@ -212,12 +223,15 @@ def _password(file: str) -> str:
 
 
 def _parameters(url: str) -> dict[str, Any]:
-    """Parse a URL. Raises UsageError for a wrong URL. The message omits the URL, which may have a password anywhere."""
+    """Parse a URL. Raises UsageError for a wrong URL.
+
+    The message omits the URL, because any part of a wrong URL may contain the password.
+    """
     try:
         parameters = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
         parameters = {}
-    # A host or a name with an @ or a / may contain a part of the password.
+    # A host or a database name that contains @ or / may contain a part of the password.
     spilled = any(re.search("[@/]", str(parameters.get(key, ""))) for key in ("host", "dbname"))
     if not parameters or spilled or not re.fullmatch(r"[\d,]*", str(parameters.get("port", ""))):
         raise UsageError(

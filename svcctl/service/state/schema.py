@@ -1,7 +1,7 @@
-"""The tables of the service's state, with types that SQLite and PostgreSQL both have.
+"""The tables of the service's state, with column types that both SQLite and PostgreSQL have.
 
-SQLite's tables are strict: they check types as PostgreSQL does, and have only INTEGER, REAL, TEXT and BLOB. The module
-`migrations` describes how to change a table.
+The SQLite tables are strict: SQLite checks types as PostgreSQL does, and allows only INTEGER, REAL, TEXT and BLOB. The
+module `migrations` describes how to change a table.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from sqlalchemy.types import TypeEngine
 
 
 class Flag(Boolean):
-    """True or false, which SQLite's strict tables store as 1 or 0."""
+    """A boolean column. Strict tables of SQLite store a boolean as 1 or 0."""
 
 
 @compiles(Flag, "sqlite")
@@ -45,7 +45,7 @@ def _integer(*_: Any, **__: Any) -> str:
 
 
 class JsonText(TypeDecorator[Any]):
-    """A value stored as JSON text; None is stored as `null`."""
+    """A value that is stored as JSON text. None is stored as `null`."""
 
     impl = Text
     cache_ok = True
@@ -58,9 +58,9 @@ class JsonText(TypeDecorator[Any]):
 
 
 TEXT = Text().with_variant(Text(collation="C"), "postgresql")
-"""Text that every database orders by code point, as SQLite does."""
+"""Text that both databases order by code point. SQLite always orders text by code point."""
 INTEGER = BigInteger().with_variant(Integer(), "sqlite")
-"""A count, a key, or a moment in epoch milliseconds: 64 bits."""
+"""A 64-bit integer: a count, a key, or a moment in epoch milliseconds."""
 DOUBLE: TypeEngine[float] = Double().with_variant(REAL(), "sqlite")
 
 metadata = MetaData()
@@ -71,7 +71,10 @@ def _table(name: str, *parts: Any) -> Table:
 
 
 version = Table("alembic_version", metadata, Column("version_num", String(32), primary_key=True))
-"""One row: the version of these tables. Alembic defines the table's name and column."""
+"""A table with one row, which has the version of all tables.
+
+Alembic defines the name of the table and of its column.
+"""
 
 resellers = _table(
     "resellers",
@@ -113,9 +116,13 @@ domains = _table(
     Column("status", TEXT, nullable=False),
     Column("deleted_at", INTEGER),
 )
-"""The domains. Other tables refer to a domain by its identity, `id`. The row of a deleted domain stays, so that no new
-domain gets its identity. But a new domain can take its name."""
-# The index is text, since SQLAlchemy loads every dialect that a partial index names: 80 ms for the one of PostgreSQL.
+"""The domains.
+
+Other tables refer to a domain by its identity, `id`. The row of a deleted domain is kept, so that its identity is never
+given to another domain. A new domain can take the name of a deleted domain.
+"""
+# The index is created by SQL text. SQLAlchemy would load the dialect of PostgreSQL for a partial index, which takes 80
+# ms.
 _ONE_LIVING = DDL("create unique index one_living_domain_per_name on domains (name) where deleted_at is null")
 event.listen(domains, "after_create", _ONE_LIVING)
 domain_applications = _table(
@@ -136,8 +143,11 @@ accounts = _table(
     Column("expires", INTEGER),
     Column("last_used", INTEGER),
 )
-"""An account belongs to a domain or to a reseller. `name` says whose key it is. `created` is null for a key that was
-created before version 0003."""
+"""The accounts.
+
+An account belongs to a domain or to a reseller. `name` says who uses the key. `created` is null for a key that was
+created before version 0003.
+"""
 users = _table("users", Column("email", TEXT, primary_key=True))
 members = _table(
     "members",
@@ -193,12 +203,16 @@ jobs = _table(
     Column("verified", INTEGER),
     Column("kept_from", INTEGER),
 )
-"""The jobs. `number` grows in the order of the launches. A job belongs to a domain or to a reseller. `place` says which
-process has the job's events, if not every process has them. `holder`, `fence` and `expires` are the lease of the
-process that runs the job. `generated`, `reached` and `accepted` are the progress that this process reports.
-`failing_since` is the moment at which the job began to fail, and `delivered` the moment at which its rows were
-delivered last. `verified` is the date up to which everything was found at the destination. `kept_from` is the date from
-which the destination keeps rows."""
+"""The jobs.
+
+A job belongs to a domain or to a reseller. A job that was launched later has a higher `number`. `place` is the
+identifier of the service that has the job's events. `place` is null if every service process has these events.
+
+`holder`, `fence` and `expires` are the lease of the process that runs the job. `generated`, `reached` and `accepted`
+are the progress that this process reports. `failing_since` is the moment at which the job began to fail. `delivered` is
+the moment at which rows of the job were last delivered. `verified` is the date up to which the destination was found to
+have all rows. `kept_from` is the date from which the destination keeps rows.
+"""
 Index("jobs_by_domain", jobs.c.domain)
 job_steps = _table(
     "job_steps",
@@ -215,15 +229,17 @@ job_files = _table(
     Column("end", INTEGER, nullable=False),
     Column("sha256", JsonText, nullable=False),
 )
-"""The log of each job, see `jobs.step_log`."""
+"""The log of each job. The module `jobs.step_log` describes the log."""
 
 folder = _table(
     "folder",
     Column("identity", TEXT, primary_key=True),
     Column("uri", TEXT, nullable=False),
 )
-"""At most one row: the identity of the state's shared folder, and the folder's last address. If a single service has no
-folder, the row has an empty identity and the address `none`."""
+"""The state's shared folder: at most one row with the identity and the last address of the folder.
+
+If a single service has no folder, the identity is empty and the address is `none`.
+"""
 
 events_files = _table(
     "events_files",
@@ -232,5 +248,8 @@ events_files = _table(
     Column("tables", JsonText, nullable=False),
     Column("loss", JsonText, nullable=False),
 )
-"""The file of events of each place, see `process.place`. A row has the identity of the file, the end and the number of
-events of each table, and the loss of events until somebody confirms it."""
+"""The files of events, one row for each service.
+
+`place` is the identifier of the service (see `process.place`). `identity` is the identity of the file. `tables` has the
+end of each table and its number of events. `loss` is the loss of events until somebody confirms it.
+"""

@@ -1,4 +1,4 @@
-"""The state in an SQLite file, which survives kill -9 and power cuts."""
+"""The state in an SQLite file. The file survives kill -9 and power cuts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from svcctl.service.state.database import (
 )
 
 LOCK_SECONDS = 10
-"""The number of seconds that a transaction waits for another process that writes."""
+"""The number of seconds that a transaction waits while another process writes."""
 
 FAILURES: Mapping[int, tuple[Failure, str | None]] = {
     sqlite3.SQLITE_FULL: (STATE_FULL, None),
@@ -42,11 +42,11 @@ FAILURES: Mapping[int, tuple[Failure, str | None]] = {
         (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM), (STATE_AWAY, "check its disk")
     ),
 }
-"""The failure and the operator's advice for each primary error code of SQLite; other codes are defects."""
+"""The failure and the operator's advice for each primary error code of SQLite. Other error codes are defects."""
 
 
 class SQLite(Database):
-    """A state in an SQLite file, for one service. Commands may open it too, such as `svcctl service accounts`."""
+    """A state in an SQLite file, for one service. Commands such as `svcctl service accounts` may open the file too."""
 
     shared = False
     writing = ("pragma busy_timeout = 0", "begin immediate")
@@ -73,7 +73,7 @@ class SQLite(Database):
 
     def version(self, driver: Any) -> Hashable:
         with self.translate_errors():
-            [version] = driver.execute("pragma data_version").fetchone()  # changes with each write of another process
+            [version] = driver.execute("pragma data_version").fetchone()  # changes when another process writes
         return int(version)
 
     @contextmanager
@@ -90,13 +90,17 @@ class SQLite(Database):
 
     @contextmanager
     def upgrading(self, driver: Any) -> Iterator[None]:
-        # With foreign keys, dropping a table to rebuild it would delete the rows of other tables that refer to it.
+        # An upgrade may drop a table and make it again. With foreign keys, this would delete the rows that refer to the
+        # table.
         driver.execute("pragma foreign_keys = off")
         yield
         driver.execute("pragma foreign_keys = on")
 
     def keep_copy(self, driver: Any, version: str) -> str:
-        """Write a copy of the file to the disk before the upgrade changes anything; return a text with its path."""
+        """Write a copy of the file to the disk before the upgrade changes anything.
+
+        Return a text with the path of the copy.
+        """
         copy = self._path.with_name(f"{self._path.name}.before-{version}")
         files.write(copy, driver.serialize(), private=True)
         return f"the old file is {copy}"

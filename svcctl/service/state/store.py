@@ -1,8 +1,9 @@
-"""The state of the service: everything but the events, in a database that survives kill -9.
+"""The state of the service: all data except the events, in a database that survives kill -9.
 
-The store owns the connection, its lock, its transactions and the version of the tables. It has no queries on the
-tables. Queries are in the module of each noun, and use the tables of `schema`, so they do not depend on the database.
-Other processes, such as `svcctl service accounts`, may have the database open too.
+The store owns the connection to the database, its lock and its transactions, and it upgrades the tables. The store has
+no queries on the tables. These queries are in the modules of the nouns, such as `accounts`. They use the tables of
+`schema`, so they do not depend on the kind of database. Other processes, such as `svcctl service accounts`, may open
+the database at the same time.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from svcctl.service.state.sqlite import SQLite
 T = TypeVar("T")
 
 PAUSE_SECONDS = 0.02
-"""The seconds before the next attempt to begin a transaction, if another process has blocked the last attempt."""
+"""The seconds until the next attempt to begin a transaction, after another process has blocked an attempt."""
 
 _log = logging.getLogger("svcctl.service")
 
 
 class Store:
-    """The service's state: one connection to its database, with a lock, since several threads use it."""
+    """The service's state: one connection to its database, and a lock, because several threads use the connection."""
 
     def __init__(
         self,
@@ -43,12 +44,14 @@ class Store:
         before_upgrade: Callable[[], None] | None = None,
         scripts: Path = migrations.SCRIPTS,
     ) -> None:
-        """Open the database, and create or upgrade its tables. A path means an SQLite file.
+        """Open the database, and create or upgrade its tables. If `place` is a path, the database is an SQLite file.
 
         `fill` stores the first rows, in the transaction that creates the tables. Tables of an older version are
-        upgraded with `scripts`, after the database has kept a copy, if it can. `before_upgrade` can raise an error to
-        prevent an upgrade. Raises UsageError when a newer svcctl or another program wrote the tables, or when they are
-        damaged. Raises StateUnavailable when the tables cannot be read or changed.
+        upgraded with `scripts`, after the database has made a copy if it can. `before_upgrade` can raise an error to
+        prevent an upgrade.
+
+        Raises UsageError if the tables are damaged, or were written by a newer svcctl or by another program. Raises
+        StateUnavailable if the tables cannot be read or changed.
         """
         self._database = database = SQLite(place) if isinstance(place, Path) else place
         self._lock = RLock()
@@ -86,7 +89,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Run the block as a transaction: all of its statements have effect or none, and nobody else writes meanwhile.
+        """Run the block as a transaction. Other processes cannot write during the transaction.
 
         Inside the block of another transaction, the new transaction becomes a part of the outer transaction. While a
         transaction waits for another process, other threads can read.
@@ -103,20 +106,20 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Run the block in a transaction for reading, so that all of its queries see the same state."""
+        """Run the block in a transaction for reading. All queries in the block read the same state."""
         with self._lock, self._database.translate_errors(), self._begin(self._database.reading):
             yield self._connection
 
     def check(self) -> None:
-        """Check that the database answers. Raises StateUnavailable if it does not."""
+        """Check that the database answers. Raises StateUnavailable if the database does not answer."""
         with self.reading() as connection:
             connection.execute(select(true()))
 
     def cached_value(self, key: Hashable, read: Callable[[Connection], T]) -> T:
-        """Return the cached result of `read`, which is called again only after a change of the database.
+        """Return the cached result of `read`. After a change of the database, `read` is called again.
 
-        So a request finds its account without a query. None is not cached, because clients could fill the cache with
-        unknown keys.
+        So the account of a request is usually found without a query. The result None is not cached, because clients
+        could fill the cache with unknown keys.
         """
         with self._lock:
             version = self._present_version()
@@ -133,9 +136,9 @@ class Store:
             return value
 
     def _begin_writing(self, until: float) -> Transaction | None:
-        """Begin a transaction that writes. Inside such a transaction, begin a savepoint.
+        """Begin a transaction for writing. Inside such a transaction, begin a savepoint.
 
-        Return None if another process has locked the database. After the moment `until` of the monotonic clock, raise
+        Return None if another process has locked the database. After the moment `until` (of the monotonic clock), raise
         StateUnavailable instead.
         """
         begun = self._connection.get_execution_options().get("begin")
@@ -150,7 +153,7 @@ class Store:
             return None
 
     def _begin(self, statements: Sequence[str]) -> Transaction:
-        """Begin a transaction. If the connection turns out to be closed, use a new connection."""
+        """Begin a transaction. If the connection was closed, use a new connection."""
         self._connection.execution_options(begin=statements)
         try:
             return self._connection.begin()
@@ -160,7 +163,7 @@ class Store:
         return self._connection.begin()
 
     def _present_version(self) -> Hashable:
-        """Return the present version of the database, see `Database.version`. A closed connection is replaced first."""
+        """Return the value of `Database.version` for the present state. A closed connection is replaced first."""
         for attempt in (1, 2):
             with self._database.translate_errors():
                 driver = self._driver
@@ -184,7 +187,7 @@ class Store:
         self._database.mark_version(self._driver, self._newest)
 
     def _upgrade(self, fill: Callable[[Store], None] | None, before_upgrade: Callable[[], None] | None) -> None:
-        """Create or upgrade the tables in one transaction, so that a killed process leaves them unchanged."""
+        """Create or upgrade the tables in one transaction. If the process is killed, the tables stay unchanged."""
         database = self._database
         with database.upgrading(self._driver), self.transaction() as connection:
             version = migrations.version_of(connection)  # another process may have upgraded the tables
@@ -214,12 +217,12 @@ def _begin_statements(connection: Connection) -> None:
 
 
 def replace(connection: Connection, table: Table, **row: Any) -> None:
-    """Update the row of a table that has the same primary key as `row`, or insert `row`."""
+    """Update the row of a table that has the same primary key as `row`. If there is no such row, insert `row`."""
     key = [column == row[column.name] for column in table.primary_key]
     if not connection.execute(update(table).where(*key).values(row)).rowcount:
         connection.execute(insert(table).values(row))
 
 
 def is_there(connection: Connection, *conditions: ColumnElement[bool]) -> bool:
-    """Whether there is a row that meets all conditions."""
+    """Whether at least one row meets all conditions."""
     return bool(connection.scalar(select(exists().where(*conditions))))

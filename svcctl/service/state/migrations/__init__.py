@@ -1,9 +1,9 @@
 """The versions of the state's tables, and the upgrade of a database from an older version.
 
-A new database gets the tables of `schema` and the newest version, without Alembic, which takes long to load. Alembic
-upgrades an older database with the scripts in `versions`, in one transaction. Before the first release, tables are
-changed in `schema` only. After a release, the first script has the released tables, and each later change has its own
-script.
+A new database gets the tables of `schema` and the newest version number. This does not import Alembic, because the
+import takes long. For an older database, Alembic runs the scripts in `versions`, in one transaction. Before the first
+release, tables are changed only in `schema`. After a release, the first script creates the released tables, and each
+later change has a separate script.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from svcctl.service.state import schema
 SCRIPTS = Path(__file__).parent
 """The folder of the scripts, as Alembic expects it."""
 FOREIGN = ""
-"""The version of a database that has only tables of other programs."""
+"""The result of `version_of` for a database that has only tables of other programs."""
 
 
 def newest(scripts: Path) -> str:
@@ -26,7 +26,10 @@ def newest(scripts: Path) -> str:
 
 
 def version_of(connection: Connection) -> str | None:
-    """Return the version of a database; None if it has no tables, FOREIGN if all tables are of other programs."""
+    """Return the version of a database.
+
+    Return None if the database has no tables. Return FOREIGN if all tables belong to other programs.
+    """
     tables = inspect(connection).get_table_names()
     if schema.version.name in tables:
         version = connection.scalar(select(schema.version.c.version_num)) or FOREIGN
@@ -41,7 +44,7 @@ def create(connection: Connection, version: str) -> None:
 
 
 def upgrade(connection: Connection, scripts: Path) -> None:
-    """Upgrade an older database to the newest version, in the transaction that the connection has begun."""
+    """Upgrade an older database to the newest version, in the transaction that has already begun on the connection."""
     from alembic import command
     from alembic.config import Config
 

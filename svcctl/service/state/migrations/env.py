@@ -1,4 +1,4 @@
-"""The script that Alembic runs to upgrade a database, on the connection and in the transaction of `upgrade`."""
+"""The script that Alembic runs to upgrade a database. It uses the connection and the transaction of `upgrade`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Add the names of API keys, and the moments at which they are created, expire and were used last."""
+"""Add the names of API keys, and the moments at which a key is created, expires and was last used."""
 
 from __future__ import annotations
 

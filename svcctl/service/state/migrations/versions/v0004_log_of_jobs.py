@@ -1,4 +1,7 @@
-"""Add the log of jobs, store the steps of their checkpoints in it, and add the dates up to which jobs are verified."""
+"""Add the log of jobs, and the dates up to which jobs are verified.
+
+The steps of old checkpoints are stored in the log.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ def upgrade() -> None:
 
 
 def _steps(job_id: str, sent: int, checkpoint: Any) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the step of a checkpoint, with the ID of its job, if rows of the step were delivered.
+    """Yield the step of a checkpoint and the ID of its job. Yield nothing if no rows of the step were delivered.
 
     If the job continues an earlier job, the step may belong to the earlier job.
     """
@@ -43,5 +46,5 @@ def _steps(job_id: str, sent: int, checkpoint: Any) -> Iterator[tuple[str, list[
         step = checkpoint.get("step")
         if step is not None and step["first"] < sent:
             yield job_id, [step[name] for name in ("first", "skip", "since", "until", "start", "end", "now", "last")]
-    except (AttributeError, LookupError, TypeError):  # the progress of the job is damaged, and stays so
+    except (AttributeError, LookupError, TypeError):  # the saved progress of the job is damaged, so the log gets no step of it
         return

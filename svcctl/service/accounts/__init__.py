@@ -1,1 +1,1 @@
-"""Domains, roles, price plans and accounts, which the provisioning operations of the interface change."""
+"""Domains, roles, price plans and accounts. The provisioning operations of the interface change them."""

@@ -1,6 +1,7 @@
-"""Accounts, which authorize requests: each has an API key, a secret, perhaps a token, and a domain or a reseller.
+"""Accounts, which authorize requests.
 
-An account refers to its domain by the domain's identity, because a new domain can take the name of a deleted domain.
+An account has an API key, a secret and perhaps a token. An account belongs to a domain or to a reseller. The account
+refers to its domain by the domain's identity, because a new domain can take the name of a deleted domain.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _ACCOUNTS = schema.accounts.c
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The owner of jobs and queries: a domain, by its identity, or a reseller.
+    """The owner of jobs and queries: a domain or a reseller. `domain` is the identity of the domain.
 
     All accounts of an owner share the owner's jobs and queries.
     """
@@ -33,12 +34,12 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An API key with its secret and, optionally, a token.
+    """An API key with its secret and an optional token.
 
     An account belongs to a domain or to a reseller. An account of a reseller manages the domains of the reseller's
-    customers, and its `domain` is empty. `domain_id` is the identity of the domain in the store. `name` says whose key
-    it is. The key is refused from the moment `expires`, in epoch milliseconds. If `expires` is None, the key does not
-    expire.
+    customers, and the field `domain` is empty. `domain_id` is the identity of the domain in the store. `name` says who
+    uses the key. The key is refused from the moment `expires` on, in epoch milliseconds. If `expires` is None, the key
+    does not expire.
     """
 
     api_key: str
@@ -57,7 +58,10 @@ class Account:
 
     @property
     def operates(self) -> bool:
-        """Whether the account may operate the service: it is an administrator of one of the provider's domains."""
+        """Whether the account may operate the service.
+
+        Only administrators of the provider's domains may operate the service.
+        """
         return self.administrator and self.reseller is None and "@" not in self.domain
 
     def has_expired(self, now: float) -> bool:
@@ -70,9 +74,9 @@ class Account:
 
 
 def put(store: Store, account: Account) -> None:
-    """Add an account, or replace the account with the same key.
+    """Add an account. An existing account with the same key is replaced.
 
-    Raises NotFound when the account's domain does not exist.
+    Raises NotFound if the account's domain does not exist.
     """
     with store.transaction() as connection:
         _put(store, connection, account)
@@ -95,7 +99,7 @@ def _with(store: Store, column: Column[Any], value: str) -> Account | None:
 def find(connection: Connection, key: str) -> Account:
     """Find an account by its key or by its name.
 
-    Raises NotFound when there is no such account, and UsageError when several accounts have the name.
+    Raises NotFound if there is no such account. Raises UsageError if several accounts have the name.
     """
     matches = _select(connection, or_(_ACCOUNTS.api_key == key, _ACCOUNTS.name == key))
     matches = [account for account in matches if account.api_key == key] or matches
@@ -110,7 +114,7 @@ def find(connection: Connection, key: str) -> Account:
 
 
 def remove(store: Store, key: str) -> None:
-    """Delete an account, by its key or by its name. Raises the errors of `find`."""
+    """Delete an account by its key or by its name. Raises the errors of `find`."""
     with store.transaction() as connection:
         account = find(connection, key)
         connection.execute(delete(schema.accounts).where(_ACCOUNTS.api_key == account.api_key))
@@ -127,8 +131,8 @@ def issue(
 ) -> Account:
     """Create an account of a domain or of a reseller, with new secrets.
 
-    Raises NotFound when the domain or reseller does not exist, and UsageError when the name is invalid or another key
-    has the name.
+    Raises NotFound if the domain or the reseller does not exist. Raises UsageError if the name is invalid or another
+    key has the name.
     """
     if (domain is None) == (reseller is None):
         raise UsageError("a key belongs to a domain or to a reseller", hint="give --domain NAME or --reseller NAME")
@@ -150,7 +154,7 @@ def _check_name(connection: Connection, name: str) -> None:
 
 
 def _put(store: Store, connection: Connection, account: Account) -> Account:
-    """Store an account. Find its domain by name, and return the account with the domain's identity and full name."""
+    """Store an account. Return the account with the identity and the full name of its domain."""
     if account.reseller is None:
         domain = domains.find(connection, account.domain)
         account = replace(account, domain=domain.name, domain_id=domain.id)

@@ -1,8 +1,10 @@
 """Domains: their names and states, their users, and access to them.
 
 A domain of a reseller has a full name, `<domain>@<reseller>`. The provider's own domains, such as the domain of the
-local profile, have no @ part and no plan. Deletion is logical: the row stays with its identity, and a new domain can
-take the name. Users, roles and jobs refer to the identity of their domain, so the new domain gets none of them.
+local profile, have no @ part and no plan.
+
+The row of a deleted domain is kept with its identity, and a new domain can take the name. Users, roles and jobs refer
+to the identity of their domain. So the new domain does not get the users, roles and jobs of the deleted domain.
 
     (none) ── create ──> Active <── enable ── Disabled        Pending (set by the provider)
                            └───── disable ──────^                └── ends when the provider sets another state
@@ -28,9 +30,9 @@ from svcctl.service.state import schema
 from svcctl.service.state.store import Store, is_there
 
 MAX_NAME_CHARS = 64
-"""The maximum length of a full domain name with its @ part. The interface has a limit, but does not state it."""
+"""The maximum length of a full domain name, including its @ part. The interface has a limit, but does not state it."""
 NO_ROLE = ""
-"""The stored role of a domain's user if the user's role was deleted."""
+"""The stored role of a domain's user after the user's role was deleted."""
 
 _DOMAINS, _MEMBERS = schema.domains.c, schema.members.c
 _COLUMNS = [_DOMAINS[name] for name in ("id", "name", "reseller", "plan", "time", "volume")]
@@ -48,17 +50,17 @@ class StoredDomain:
     status: DomainStatus
 
     def to_json(self) -> dict[str, Any]:
-        """Return the interface's object for a domain of a reseller. Members without a value are left out."""
+        """Return a domain of a reseller as an object of the interface. Members without a value are omitted."""
         fields = {"name": self.name, "plan": self.plan, "time": self.time, "volume": self.volume}
         return {key: value for key, value in fields.items() if value is not None} | {"status": str(self.status)}
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A user in one domain.
+    """A user of a domain.
 
-    `role` is None if the role was deleted. `last_domain` means that the user has no other domain, so deleting the
-    domain also deletes the user.
+    `role` is None if the user's role was deleted. `last_domain` means that the user has no other domain. Deleting the
+    domain then also deletes the user.
     """
 
     email: str
@@ -80,7 +82,7 @@ def list_domains(store: Store, reseller: str) -> list[StoredDomain]:
 
 
 def get(store: Store, reseller: str, name: str) -> tuple[StoredDomain, list[Member]]:
-    """Return a reseller's domain and its users. Raises error 106 when the reseller has no such domain."""
+    """Return a domain of a reseller, and the domain's users. Raises error 106 if the reseller has no such domain."""
     with store.reading() as connection:
         domain = find_of_reseller(connection, reseller, name)
         return domain, members(connection, domain.id)
@@ -89,7 +91,7 @@ def get(store: Store, reseller: str, name: str) -> tuple[StoredDomain, list[Memb
 def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> StoredDomain:
     """Create an Active domain.
 
-    If the reseller wants that, the domain gets the applications of its plan and the generic applications.
+    If the reseller has chosen this, the domain gets the applications of its plan and the generic applications.
     """
     with store.transaction() as connection:
         new, plan = _new_domain(connection, reseller, fields)
@@ -111,7 +113,7 @@ def check(store: Store, reseller: str, fields: Mapping[str, Any]) -> None:
 def _new_domain(
     connection: Connection, reseller: str, fields: Mapping[str, Any]
 ) -> tuple[StoredDomain, price_plans.PricePlan]:
-    """Make a domain from the fields of a request, without storing it; also return its plan."""
+    """Make a domain from the fields of a request. Return the domain, which is not stored yet, and its plan."""
     name = full_name(_required_text(fields, "name"), reseller)
     plan_name = _required_text(fields, "plan")
     plan = price_plans.plan(connection, reseller, plan_name)
@@ -137,7 +139,7 @@ def disable(store: Store, reseller: str, name: str) -> StoredDomain:
 
 
 def delete(store: Store, reseller: str, name: str) -> StoredDomain:
-    """Delete a domain with its memberships, accounts and jobs, and return it.
+    """Delete a domain with its memberships, accounts and jobs. Return the domain.
 
     Users who have no other domain are deleted too.
     """
@@ -146,13 +148,13 @@ def delete(store: Store, reseller: str, name: str) -> StoredDomain:
         _change(connection, domain, deleted_at=seconds_to_ms(time.time()))
         connection.execute(delete_(schema.members).where(_MEMBERS.domain == domain.id))
         delete_users_without_domain(connection)
-        for table in (schema.accounts, schema.jobs):  # they contain secrets
+        for table in (schema.accounts, schema.jobs):  # these rows contain secrets
             connection.execute(delete_(table).where(table.c.domain == domain.id))
     return replace(domain, status=DomainStatus.DELETED)
 
 
 def full_name(name: str, reseller: str) -> str:
-    """Check the name of a reseller's domain, and return it with its @ part."""
+    """Check the name of a reseller's domain. Return the full name, with the @ part."""
     label, at, tail = name.partition("@")
     full = f"{label}@{tail if at else reseller}"
     if at and tail != reseller:
@@ -171,7 +173,7 @@ def full_name(name: str, reseller: str) -> str:
 
 
 def require_access(store: Store, id: int) -> None:
-    """Raise an error if the domain with this identity cannot be accessed, see `check_access`."""
+    """Raise an error of `check_access` if the domain with this identity cannot be accessed."""
 
     def accessible(connection: Connection) -> bool:
         check_access(connection, with_id(connection, id))
@@ -202,7 +204,7 @@ def check_access(connection: Connection, domain: StoredDomain) -> None:
 
 
 def refusals(store: Store, ids: Collection[int]) -> dict[int, SvcctlError]:
-    """Return an error for each domain among `ids` that cannot be accessed. The error says why."""
+    """Return an error for each domain in `ids` that cannot be accessed. The error says why."""
     errors: dict[int, SvcctlError] = {}
     if not ids:
         return errors
@@ -216,21 +218,21 @@ def refusals(store: Store, ids: Collection[int]) -> dict[int, SvcctlError]:
 
 
 def active() -> Select[int]:
-    """Return the SQL query for the identities of Active domains. Only the jobs of Active domains may run."""
+    """Return the SQL query for the identities of Active domains. Only jobs of Active domains may run."""
     return select(_DOMAINS.id).where(_DOMAINS.deleted_at.is_(None), _DOMAINS.status == str(DomainStatus.ACTIVE))
 
 
 def with_id(connection: Connection, id: int) -> StoredDomain:
-    """Return the domain with this identity, even if it is deleted."""
+    """Return the domain with this identity, even if the domain is deleted."""
     status = case((_DOMAINS.deleted_at.is_(None), _DOMAINS.status), else_=str(DomainStatus.DELETED))
     row = connection.execute(select(*_COLUMNS, status.label("status")).where(_DOMAINS.id == id)).mappings().one()
     return _domain_of_row(row)
 
 
 def find(connection: Connection, name: str) -> StoredDomain:
-    """Find a domain by its full name, or by the part before the @ if only one domain has that part.
+    """Find a domain by its full name. The part before the @ is enough if only one domain has this part.
 
-    Raises error 106 if there is no such domain, or if several domains have the part.
+    Raises error 106 if there is no such domain, or if several domains have the same part before the @.
     """
     matches = _select(connection, _DOMAINS.name == name)
     matches = matches or _select(connection, _DOMAINS.name.startswith(f"{name}@", autoescape=True))
@@ -242,7 +244,7 @@ def find(connection: Connection, name: str) -> StoredDomain:
 def available(connection: Connection, domain: StoredDomain, kind: price_plans.Kind) -> tuple[str, ...]:
     """List the policies or the applications of a domain's Admin role.
 
-    In a domain of the provider, the Admin role has all policies and applications that exist.
+    In a domain of the provider, the Admin role has all existing policies and applications.
     """
     if domain.reseller is None or domain.plan is None:
         return price_plans.feature_names(connection, kind)
@@ -269,14 +271,14 @@ def with_members(connection: Connection) -> list[tuple[StoredDomain, list[Member
 
 
 def put_provider_domain(store: Store, name: str) -> None:
-    """Create a domain of the provider, unless it exists. Such a domain has no reseller and no plan."""
+    """Create a domain of the provider, which has no reseller and no plan. Do nothing if the domain exists."""
     with store.transaction() as connection:
         if not _select(connection, _DOMAINS.name == name):
             _insert(connection, StoredDomain(0, name, None, None, None, None, DomainStatus.ACTIVE))
 
 
 def set_status(store: Store, name: str, status: DomainStatus) -> str:
-    """Set the state of a domain and return its full name. No other function sets or ends the state Pending."""
+    """Set the state of a domain, and return its full name. Only this function sets or ends the state Pending."""
     with store.transaction() as connection:
         domain = find(connection, name)
         _change(connection, domain, status=str(status))

@@ -1,6 +1,6 @@
-"""API keys as administrators see them: the owner of each key, and when the key was created, expires, and was used last.
+"""API keys as administrators see them: the owner of each key, and when a key was created, expires, and was last used.
 
-This module reads no secrets.
+This module does not read secrets.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
 
 EXPIRING_MS = 7 * 86_400_000
-"""A key has the status `expiring` for this time before it expires."""
+"""The time, in milliseconds, for which a key has the status `expiring` before it expires."""
 WRITE_SECONDS = 60.0
-"""The minimum interval, in seconds, at which the last uses of keys are stored."""
+"""The minimum interval, in seconds, between two writes of the last uses of keys."""
 LOG_SECONDS = 3600.0
-"""The minimum interval, in seconds, at which the log repeats that an expired key is used."""
+"""The minimum interval, in seconds, between two messages in the log that the same expired key was used."""
 
 _ACCOUNTS = schema.accounts.c
 _log = logging.getLogger("svcctl.service")
@@ -41,10 +41,10 @@ class KeyStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An API key without its secrets. It belongs to a domain or to a reseller; moments are epoch milliseconds.
+    """An API key without its secrets. A key belongs to a domain or to a reseller. Moments are in epoch milliseconds.
 
-    `created` is None for a key from a version that stored no dates, `expires` is None for a key that does not expire,
-    and `last_used` is None for a key that was never used.
+    `created` is None if the key was created by a version that stored no dates. `expires` is None if the key does not
+    expire. `last_used` is None if the key was never used.
     """
 
     api_key: str
@@ -59,7 +59,10 @@ class Key:
 
 
 def list_keys(store: Store) -> list[Key]:
-    """List all keys, ordered by domain, reseller and name. The clock of the state's database decides their status."""
+    """List all keys, ordered by domain, reseller and name.
+
+    The clock of the state's database decides the status of each key.
+    """
     columns = ("api_key", "name", "reseller", "administrator", "created", "expires", "last_used")
     domain = schema.domains.c.name
     order = (func.coalesce(column, "") for column in (domain, _ACCOUNTS.reseller, _ACCOUNTS.name))
@@ -80,7 +83,10 @@ def _status(expires: int | None, now: int) -> KeyStatus:
 
 
 def describe(store: Store, key: str) -> str:
-    """Describe a key for a question to the user: its owner, and when it was used last. `key` is the key or its name."""
+    """Describe a key for a question to the user: the owner of the key, and when it was last used.
+
+    `key` is the key or its name.
+    """
     with store.reading() as connection:
         account = accounts.find(connection, key)
         used = connection.scalar(select(_ACCOUNTS.last_used).where(_ACCOUNTS.api_key == account.api_key))
@@ -91,7 +97,7 @@ def describe(store: Store, key: str) -> str:
 
 
 class KeyUses:
-    """The uses of keys in this process. A thread stores them, at most once a minute."""
+    """The uses of keys in this process. A thread stores the uses at most once a minute."""
 
     def __init__(self, store: Store, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._store = store
@@ -117,14 +123,14 @@ class KeyUses:
         _log.warning("refused a request: the key %s expired on %s", name, utc_text(account.expires or 0))
 
     def write_in_time(self) -> None:
-        """Store new uses of keys, unless uses were stored less than WRITE_SECONDS ago. Raises as `write` does."""
+        """Store new uses of keys, unless uses were stored less than WRITE_SECONDS ago. Raises the errors of `write`."""
         if self._used and self._monotonic() - self._written >= WRITE_SECONDS:
             self.write()
 
     def write(self) -> None:
         """Store new uses of keys.
 
-        Raises StateUnavailable when the state cannot be written. The next call then stores these uses too.
+        Raises StateUnavailable if the state cannot be written. The next call then also stores these uses.
         """
         with self._lock:
             used, self._used = self._used, {}
@@ -144,5 +150,5 @@ class KeyUses:
 
 
 def utc_text(milliseconds: int, zone: str = "(UTC)") -> str:
-    """Write a moment in UTC, to the second, for messages."""
+    """Return a moment in UTC, to the second, as text for messages."""
     return f"{moment_text(from_ms(milliseconds))} {zone}"

@@ -1,8 +1,8 @@
 """Price plans, the resellers that have them, and the policies and applications that a plan includes.
 
-The interface mentions price plans, resellers and features, but has no operations to change them. So a new state starts
-with some of each, and `svcctl service accounts` changes them. Features are policies and applications. Every domain has
-the generic features.
+The interface mentions price plans, resellers and features, but has no operations that change them. So a new state
+starts with examples of each, and `svcctl service accounts` changes them. Features are policies and applications. Every
+domain has the generic features.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Kind = Literal["policy", "application"]
 
 @dataclass(frozen=True, slots=True)
 class Reseller:
-    """A reseller. If `include_all_available_apps` is False, its new domains start without applications."""
+    """A reseller. If `include_all_available_apps` is False, new domains of the reseller start without applications."""
 
     name: str
     include_all_available_apps: bool = True
@@ -38,8 +38,8 @@ class Feature:
 class PricePlan:
     """A reseller's price plan.
 
-    `time` and `volume` are the maximum values for a domain with the plan, and also the default values. None means that
-    a domain with the plan has no such value.
+    `time` and `volume` are the maximum values for a domain with the plan, and also the default values. If one of them
+    is None, a domain with the plan cannot have this value.
     """
 
     reseller: str
@@ -51,7 +51,7 @@ class PricePlan:
 
 
 def put_reseller(store: Store, reseller: Reseller) -> None:
-    """Add a reseller, or change whether its new domains get applications."""
+    """Add a reseller, or change whether the reseller's new domains get applications."""
     if not reseller.name or "@" in reseller.name:
         raise UsageError(f"invalid reseller name '{reseller.name}'", hint="use any text without '@'")
     with store.transaction() as connection:
@@ -59,7 +59,7 @@ def put_reseller(store: Store, reseller: Reseller) -> None:
 
 
 def put_feature(store: Store, feature: Feature) -> None:
-    """Add a policy or an application, or change whether it is generic."""
+    """Add a policy or an application, or change whether the policy or application is generic."""
     if not feature.name or feature.name == "*":
         raise UsageError(f"invalid {feature.kind} name '{feature.name}'", hint="use any text but '*'")
     with store.transaction() as connection:
@@ -67,9 +67,10 @@ def put_feature(store: Store, feature: Feature) -> None:
 
 
 def put_plan(store: Store, plan: PricePlan) -> None:
-    """Add or replace a price plan.
+    """Add a price plan, or replace the plan with the same name.
 
-    Raises UsageError when the plan's reseller, one of its policies, or one of its applications does not exist.
+    Raises UsageError if the reseller of the plan does not exist. Also raises UsageError if one of its policies or
+    applications does not exist.
     """
     with store.transaction() as connection:
         if reseller(connection, plan.reseller) is None:
@@ -132,7 +133,7 @@ def plans(store: Store) -> list[PricePlan]:
 
 
 def remove_plan(store: Store, reseller: str, name: str) -> None:
-    """Delete a price plan. Raises UsageError while a domain has the plan, and NotFound when there is no such plan."""
+    """Delete a price plan. Raises UsageError if a domain still has the plan, and NotFound if there is no such plan."""
     domains, plans = schema.domains.c, schema.plans
     with store.transaction() as connection:
         if is_there(connection, domains.deleted_at.is_(None), domains.reseller == reseller, domains.plan == name):
@@ -142,14 +143,18 @@ def remove_plan(store: Store, reseller: str, name: str) -> None:
 
 
 def remove_feature(store: Store, kind: Kind, name: str) -> None:
-    """Delete a policy or an application, also from plans and domains. Raises NotFound when it does not exist."""
+    """Delete a policy or an application, and remove it from plans and domains. Raises NotFound if it does not exist."""
     with store.transaction() as connection:
         if not connection.execute(delete(schema.features).where(*_is_feature(kind, name))).rowcount:
             raise NotFound(f"no {kind} '{name}'")
 
 
 def remove_reseller(store: Store, name: str) -> None:
-    """Delete a reseller, its accounts and its jobs. Raises UsageError while the reseller has plans or domains."""
+    """Delete a reseller with its accounts and jobs.
+
+    Raises UsageError if the reseller still has plans or domains, even deleted domains. Raises NotFound if there is no
+    such reseller.
+    """
     with store.transaction() as connection:
         if reseller(connection, name) is None:
             raise NotFound(f"no reseller '{name}'")

@@ -1,4 +1,7 @@
-"""The custom roles of a domain: access to them, and how they are stored. The rules about roles are in `rules`."""
+"""The custom roles of a domain: access to them, and how they are stored.
+
+The module `rules` has the rules about roles.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,10 @@ def create(store: Store, account: Account, domain_name: str, fields: Mapping[str
 
 
 def update(store: Store, account: Account, domain_name: str, name: str, fields: Mapping[str, Any]) -> CustomRole:
-    """Change those fields of a role that the request contains. A new `name` renames the role, also for its users."""
+    """Change the fields of a role that the request contains.
+
+    If the request has a new `name`, the role is renamed, and the users of the role keep it.
+    """
     changes = rules.read(fields)
     with store.transaction() as connection:
         domain = _managed_domain(connection, account, domain_name)
@@ -50,7 +56,7 @@ def get(store: Store, account: Account, domain_name: str, name: str) -> CustomRo
 
 
 def users(store: Store, account: Account, domain_name: str, name: str) -> list[str]:
-    """List the users who have a role, by their email addresses."""
+    """List the email addresses of the users who have a role."""
     user = schema.members.c.user
     with store.reading() as connection:
         domain = _managed_domain(connection, account, domain_name)
@@ -70,7 +76,10 @@ def list_roles(store: Store, account: Account, domain_name: str) -> list[CustomR
 
 
 def delete(store: Store, account: Account, domain_name: str, name: str) -> CustomRole:
-    """Delete a role and return it. Its users are left without a role, even if a new role gets the same name."""
+    """Delete a role and return it.
+
+    The users of the role have no role afterwards, even if a new role gets the same name.
+    """
     with store.transaction() as connection:
         domain = _managed_domain(connection, account, domain_name)
         role = _get(connection, domain, name)
@@ -80,9 +89,10 @@ def delete(store: Store, account: Account, domain_name: str, name: str) -> Custo
 
 
 def _managed_domain(connection: Connection, account: Account, name: str) -> domains.StoredDomain:
-    """Return a domain by its name. The account must manage the domain, and the domain must be accessible.
+    """Return a domain by its name. Raises an error if the account may not manage the domain.
 
-    Administrators manage their own domain, and accounts of a reseller manage the reseller's domains.
+    Administrators manage their own domain. Accounts of a reseller manage the reseller's domains. Also raises an error
+    if the domain is deleted, pending or disabled, or has no owner.
     """
     if account.reseller is not None:
         domain = domains.find_of_reseller(connection, account.reseller, name)
@@ -108,7 +118,10 @@ def _available(connection: Connection, domain: domains.StoredDomain) -> Availabl
 
 
 def _require_free(connection: Connection, domain: domains.StoredDomain, name: str) -> None:
-    """Raise an error if another role or a built-in role has this name, because users get their roles by name."""
+    """Raise an error if another role or a built-in role has this name.
+
+    Names must differ because users refer to roles by name.
+    """
     if is_built_in(name):
         raise refusal(Reason.ROLE_TAKEN, f"{name} is the name of a built-in role")
     if _select(connection, domain, name):
@@ -123,7 +136,7 @@ def _get(connection: Connection, domain: domains.StoredDomain, name: str) -> Cus
 
 
 def _select(connection: Connection, domain: domains.StoredDomain, name: str | None = None) -> list[CustomRole]:
-    """Read the roles of a domain, ordered by name; with `name`, only the role of that name."""
+    """Read the roles of a domain, ordered by name. With `name`, read only the role with this name."""
     named = [] if name is None else [_ROLES.name == name]
     columns = (column for column in _ROLES if column is not _ROLES.domain)
     rows = connection.execute(select(*columns).where(_ROLES.domain == domain.id, *named).order_by(_ROLES.name))
@@ -137,7 +150,7 @@ def _role(row: RowMapping) -> CustomRole:
 
 
 def _has_role(domain: domains.StoredDomain, name: str) -> list[ColumnElement[bool]]:
-    """Return the SQL conditions for the members of a domain who have the role with this name."""
+    """Return the SQL conditions that select the members of a domain who have the role with this name."""
     return [schema.members.c.domain == domain.id, schema.members.c.role == name]
 
 

@@ -1,19 +1,21 @@
-"""Custom roles, and the interface's nine rules about them as this service reads them.
+"""Custom roles, and the interface's nine rules about them as this service reads the rules.
 
-`Changes` is the content of a request, `CustomRole` a stored role. Each rule that a request can break is a function,
-which raises an error with the rule's code (131 to 139 for rules 1 to 9). Where the rules leave a choice, the service
-decides as follows:
+`Changes` is the content of a request. `CustomRole` is a stored role. Each rule that a request can break is a function.
+The function raises an error with the code of the rule: 131 to 139 for rules 1 to 9. Where the rules leave a choice, the
+service decides as follows:
 
-- Rule 1: a new role grants everything if its request has no policies, no applications and no resourceIds. If the
-  request has any of the three, the role grants nothing of the others. So a role never grants more than the request
-  says.
-- Rule 2: `*` is stored as `*`, so it includes everything that becomes available later. No other name can be next to it.
-- Rule 4: a role grants at least one policy or application that the domain has; `*` grants none if the domain has none.
-  This is checked when a role is created, and when its policies or applications are updated. A role does not change when
-  its domain loses a policy or an application. An update with empty applications removes the role's applications. If the
-  update also names a default application, the role must already have that application, and keeps only that one.
-- Rule 5: a default application is never required. If it is set, it must be among the applications.
-- Rule 7 applies to applications too.
+- Rule 1: A new role grants everything if its request has no policies, no applications and no resourceIds. If the
+  request has one or two of these fields, the role grants nothing for the missing fields. So a role never grants more
+  than the request says.
+- Rule 2: `*` is stored as `*`, so it includes names that become available later. A list with `*` cannot have other
+  names.
+- Rule 4: A role must grant at least one policy or application that the domain has. In either list, `*` grants nothing
+  if the domain has no such names. The rule is checked when a role is created, and when its policies or applications are
+  updated. A role does not change when its domain loses a policy or an application. An update with empty applications
+  removes the role's applications. If the same update names a default application, the role must already have that
+  application, and keeps only that application.
+- Rule 5: A default application is never required. If the role has one, it must be among the role's applications.
+- Rule 7 also applies to applications.
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ from svcctl.words import did_you_mean
 WILDCARD = "*"
 ALL_NAMES = (WILDCARD,)
 READ_ONLY: dict[str, Any] = {"alertPermissions": [], "defVault": 1, "maxVault": 1}
-"""The fields of a role that only the provider can set, with the values that every role of this service has."""
+"""The fields of a role that only the provider can set. In this service, every role has these values."""
 
 Names = tuple[str, ...]
-"""Names of policies or applications. ALL_NAMES stands for all available names."""
+"""Names of policies or applications. ALL_NAMES means all available names."""
 Resources = tuple[int, ...] | None
-"""Resource IDs in ascending order. None stands for all resources."""
+"""Resource IDs in ascending order. None means all resources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,10 @@ class CustomRole:
     default_application: str | None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the interface's role object. Labels of resourceIds are not stored, so all integers have one label."""
+        """Return the role as an object of the interface.
+
+        The labels of resourceIds are not stored, so the object has all IDs under one label.
+        """
         everything = self.resource_ids is None
         fields: dict[str, Any] = {
             "name": self.name,
@@ -63,10 +68,10 @@ class CustomRole:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The fields of a request that creates or updates a role. A field that the request does not have is None.
+    """The fields of a request that creates or updates a role. A field is None if the request does not have this field.
 
-    `resource_ids` is a tuple with one element. If this element is None, it stands for all resources. An empty default
-    application removes the role's default application (rule 6).
+    `resource_ids` is a tuple with one element. If the element is None, the role includes all resources. An empty
+    default application removes the role's default application (rule 6).
     """
 
     name: str | None = None
@@ -82,7 +87,10 @@ class Changes:
 
 
 def read(fields: Mapping[str, Any]) -> Changes:
-    """Read and check the fields of a request that creates or updates a role. Raises the error of a broken rule."""
+    """Read and check the fields of a request that creates or updates a role.
+
+    Raises the error of the rule that the request breaks.
+    """
     refuse_read_only(fields)
     made: dict[str, Any] = {}
     for key, value in fields.items():
@@ -101,7 +109,7 @@ def refuse_read_only(fields: Mapping[str, Any]) -> None:
 
 
 def role_name(key: str, value: object) -> str:
-    """Read the name of a role. It is required (rule 1), so it cannot be blank."""
+    """Read the name of a role. The name is required (rule 1), so a blank name is an error."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise refusal(Reason.NAME_ONLY, "the role's name must be printable text and not blank")
     return value
@@ -133,7 +141,7 @@ def resources(key: str, value: object) -> tuple[Resources]:
 
 
 def default_application(key: str, value: object) -> str:
-    """Read the name of the default application; an empty text removes the default (rule 6)."""
+    """Read the name of the default application. An empty text removes the default application (rule 6)."""
     if not isinstance(value, str):
         raise refusal(Reason.REMOVE_DEFAULT, f"{key} must be a name, or '' for none")
     return value
@@ -161,7 +169,7 @@ _READERS: dict[str, tuple[str, Callable[[str, object], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Available:
-    """The policies and applications that are available in a domain. The domain's Admin role has all of these."""
+    """The policies and applications that are available in a domain. The Admin role of the domain has all of them."""
 
     policies: Collection[str]
     applications: Collection[str]
@@ -170,7 +178,8 @@ class Available:
 def with_all_grants(changes: Changes) -> Changes:
     """Complete the grants of a new role (rule 1).
 
-    If the request mentions no grant, the role grants everything. Otherwise, the role grants only what the request says.
+    If the request has no policies, no applications and no resourceIds, the role grants everything. Otherwise, the role
+    grants only what the request contains.
     """
     if changes.policies is None and changes.applications is None and changes.resource_ids is None:
         return replace(changes, policies=ALL_NAMES, applications=ALL_NAMES, resource_ids=(None,))
@@ -180,7 +189,7 @@ def with_all_grants(changes: Changes) -> Changes:
 def keep_default_application(role: CustomRole, changes: Changes, available: Collection[str]) -> Changes:
     """Keep the default application in an update that empties the applications (rule 4).
 
-    Raises an error if the role does not have the default application that the update names.
+    Raises an error if the update names a default application that the role does not have.
     """
     application = changes.default_application
     if changes.applications != () or not application:
@@ -207,7 +216,7 @@ def require_a_grant(role: CustomRole, available: Available) -> None:
 
 
 def granted_names(names: Names, available: Collection[str]) -> Collection[str]:
-    """Return the names in a role's list that are available in the domain; all available names for `*`."""
+    """Return the names in a role's list that are available in the domain. For `*`, return all available names."""
     return available if names == ALL_NAMES else [name for name in names if name in available]
 
 
@@ -223,7 +232,7 @@ def require_default_among_applications(role: CustomRole, available: Collection[s
 
 
 def require_available(kind: str, names: Names | None, available: Collection[str]) -> None:
-    """Raise an error for a policy or an application that is not available in the domain (rule 7)."""
+    """Raise an error if one of the policies or applications is not available in the domain (rule 7)."""
     missing = [name for name in names or () if name not in (*available, WILDCARD)]
     if missing:
         code = Reason.POLICY if kind == "policy" else Reason.APPLICATION
@@ -235,7 +244,10 @@ def require_available(kind: str, names: Names | None, available: Collection[str]
 
 
 def new_role(changes: Changes, available: Available) -> CustomRole:
-    """Make the role that a request creates. If the request breaks a rule, raises ServiceError with the rule's code."""
+    """Make the role that a request creates.
+
+    Raises ServiceError with the code of the broken rule if the request breaks a rule.
+    """
     if changes.name is None:
         raise refusal(Reason.NAME_ONLY, "the role's name is missing")
     bare = CustomRole(changes.name, None, (), (), (), None, None)
@@ -243,7 +255,7 @@ def new_role(changes: Changes, available: Available) -> CustomRole:
 
 
 def updated_role(role: CustomRole, changes: Changes, available: Available) -> CustomRole:
-    """Make the role that results from an update. Fields that the request does not have are not checked again."""
+    """Make the role that results from an update. Fields that are not in the request are not checked again."""
     return _checked_role(role, keep_default_application(role, changes, available.applications), available)
 
 
@@ -259,7 +271,7 @@ def _checked_role(current: CustomRole, changes: Changes, available: Available) -
 
 
 def _merged_role(role: CustomRole, changes: Changes) -> CustomRole:
-    """Replace those fields of a role that a request contains. An empty text removes a field (see rule 6)."""
+    """Replace the fields of a role that a request contains. An empty text removes a field (rule 6)."""
     return CustomRole(
         role.name if changes.name is None else changes.name,
         role.description if changes.description is None else changes.description or None,

@@ -1,7 +1,7 @@
-"""The contents of a new state: the local domain, and a demo reseller with plans, policies and applications.
+"""The initial contents of a state: the local domain, and a demo reseller with plans, policies and applications.
 
-They are stored once, in the transaction that creates the tables, so later changes and deletions are kept. Only the
-accounts of the built-in profiles are stored at every start, because their credentials are in a separate file.
+The initial contents are stored once, in the transaction that creates the tables. So later changes and deletions are
+kept. The accounts of the built-in profiles are stored at every start, because their credentials are in a separate file.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ def open_store(
     state: str | None = None,
     is_service: bool = False,
 ) -> Store:
-    """Open the state of the local service, and fill it if it is new. Other processes may have it open too.
+    """Open the state of the local service. A new state gets its initial contents.
 
-    The state is in a PostgreSQL database if `state` or the environment has its URL, else in a file. `is_service` means
-    that this process holds the service's lock. Raises Unavailable when the state cannot be read or written.
+    Other processes may open the state at the same time. The state is in a PostgreSQL database if `state` or the
+    environment has the URL of a database. Otherwise, the state is in a file. `is_service` means that this process holds
+    the service's lock. Raises Unavailable if the state cannot be read or written.
     """
     files.make()
     credentials = process.all_credentials(files)
@@ -89,7 +90,7 @@ def _database(environment: Mapping[str, str], state: str | None) -> Database | N
 
 
 def _require_no_service(files: process.ServiceFiles) -> None:
-    """Raise Locked if the service runs, because it uses the tables that an upgrade would change."""
+    """Raise Locked if the service runs. A running service uses the tables that an upgrade would change."""
     if process.running_process(files) is not None:
         raise Locked(
             f"state file {files.state} needs an upgrade, and the local service of an older svcctl is running",
@@ -99,7 +100,7 @@ def _require_no_service(files: process.ServiceFiles) -> None:
 
 
 def catalog(store: Store) -> None:
-    """Store the local domain with its owner, and the demo reseller with its plans."""
+    """Store the local domain with its owner, and the demo reseller with its plans, policies and applications."""
     with store.transaction():
         domains.put_provider_domain(store, LOCAL_DOMAIN)
         users.assign(store, LOCAL_DOMAIN, LOCAL_OWNER, users.OWNER)
@@ -111,10 +112,10 @@ def catalog(store: Store) -> None:
 
 
 def _profiles(store: Store, credentials: Sequence[Mapping[str, str]], directory: Path) -> None:
-    """Store the accounts of the built-in profiles, whose credentials are `api_key`, `api_secret` and `token`.
+    """Store the accounts of the built-in profiles. Their credentials are `api_key`, `api_secret` and `token`.
 
     The name of each account contains the host and the directory of the credentials file. So people can find accounts
-    whose host or directory was removed.
+    with a host or directory that no longer exists.
     """
     where = os.fsencode(f"{socket.gethostname()}:{directory}").decode("utf-8", "replace")
     own_name, reseller_name = (f"profile {profile} of {where}" for profile in BUILT_IN)

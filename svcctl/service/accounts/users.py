@@ -1,4 +1,4 @@
-"""The users of domains. The provider adds them to domains and removes them, with `svcctl service accounts`."""
+"""The users of domains. The provider adds and removes users with `svcctl service accounts`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 
 
 def assign(store: Store, name: str, email: str, role: str | None) -> tuple[str, str, str | None]:
-    """Add a user to a domain, or change the user's role in it.
+    """Add a user to a domain, or change the user's role in the domain.
 
-    Returns the domain's full name, the role, and the email of the former owner if the owner changed. If `role` is None,
-    a user of the domain keeps the present role, and a new user gets the role USER. With the role OWNER, the user
-    replaces the former owner, and gets the role ADMIN.
+    Returns the domain's full name, the role, and the email of the former owner. The email is None if the owner did not
+    change. If `role` is None, an existing user keeps the present role, and a new user gets the role USER. With the role
+    OWNER, the user replaces the former owner and is stored with the role ADMIN.
 
-    Raises NotFound when there is no such role. Raises UsageError when the email is invalid, when the first user of a
-    domain would not be its owner, or when the owner would lose the role while there is no other owner.
+    Raises NotFound if there is no such role. Raises UsageError if the email is invalid. Also raises UsageError if the
+    first user of a domain would not be its owner, or if the domain would lose its only owner.
     """
     if not _EMAIL.fullmatch(email):
         raise UsageError(f"'{email}' is not an email address", hint="write it as in ann@acme.example")
@@ -69,10 +69,10 @@ def memberships_to_end(store: Store, name: str) -> list[tuple[StoredDomain, Memb
 
 
 def remove(store: Store, name: str) -> None:
-    """Remove a user from all domains (EMAIL) or from one domain (DOMAIN/EMAIL). Delete users who then have no domain.
+    """Remove a user from all domains (EMAIL), or from one domain (DOMAIN/EMAIL).
 
-    Raises NotFound when there is no such user. Raises UsageError when the user owns one of the domains, because nobody
-    could access that domain any more.
+    If the user then has no domain, the user is deleted. Raises NotFound if there is no such user. Raises UsageError if
+    the user owns one of the domains, because nobody could access a domain without an owner.
     """
     with store.transaction() as connection:
         for domain, member in _memberships_to_end(connection, name):

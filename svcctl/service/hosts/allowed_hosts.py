@@ -1,4 +1,4 @@
-"""The hosts that the service may connect to for its customers, who choose where their jobs deliver.
+"""The hosts that the service may connect to for its customers. Customers choose where their jobs deliver rows.
 
 A rule is an entry of SVCCTL_DESTINATIONS_ALLOWED, a list separated by commas or blanks:
 
@@ -10,8 +10,8 @@ A rule is an entry of SVCCTL_DESTINATIONS_ALLOWED, a list separated by commas or
     10.0.0.0/8          a network
     kafka.example:9092  one port of a host; likewise *:443, 10.0.0.0/8:9092, [fd00::/8]:9092
 
-A host is allowed if each of its addresses is allowed by a rule. The caller connects to the addresses that were checked,
-because the name may have other addresses a moment later.
+A host is allowed if each of its addresses is allowed by a rule. The caller must connect to the addresses that were
+checked, because the name of the host may soon have other addresses.
 """
 
 from __future__ import annotations
@@ -42,20 +42,23 @@ _WITH_IPV4 = (
     (IPv6Network("::/96"), 0),  # IPv4-compatible
     (IPv6Network("2002::/16"), 80),  # 6to4
 )
-"""The IPv6 networks whose addresses contain an IPv4 address, each with the number of bits after the IPv4 address."""
+"""The IPv6 networks with addresses that contain an IPv4 address.
+
+The number is the number of bits that follow the IPv4 address in the IPv6 address.
+"""
 _METADATA = tuple(map(ip_address, ("168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254")))
-"""Addresses of clouds' metadata services that are not link-local."""
+"""Addresses of the metadata services of clouds that are not in link-local networks."""
 _NOT_PUBLIC = tuple(map(ip_network, ("192.0.0.0/24", "64:ff9b:1::/48", "2001::/32", "5f00::/16", "fec0::/10")))
-"""Networks that some versions of Python wrongly take for public (`is_global`): local NAT64, Teredo, site-local."""
+"""Networks that `is_global` of some Python versions wrongly reports as public: local NAT64, Teredo, site-local."""
 
 
 class HostRefused(Unavailable):
-    """The service may not connect to this host. A changed setting may allow the host later."""
+    """The service may not connect to this host. The operator may later change the setting and allow the host."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """An entry of the list: a network, or a pattern of names. `port` is None if the entry allows every port."""
+    """A rule: a network, or a pattern of host names. `port` is None if the rule allows every port."""
 
     pattern: str
     network: Network | None = None
@@ -74,28 +77,31 @@ class Rule:
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """Return the addresses that the system finds for a host. As in libraries, the host may be written `0x7f.1`."""
+    """Return the addresses that the system finds for a host.
+
+    As in other programs, an IPv4 address may be written `0x7f.1`.
+    """
     return [str(row[4][0]) for row in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedHosts:
-    """The rules of a service. Without rules nothing is allowed."""
+    """The rules of a service. If there are no rules, no host is allowed."""
 
     rules: tuple[Rule, ...]
     resolve: Resolve = resolve
 
     @property
     def unlimited(self) -> bool:
-        """Whether every connection is allowed, so that there is nothing to check."""
+        """Whether every connection is allowed. If so, no check is needed."""
         return any(rule.pattern == ANY and rule.port is None for rule in self.rules)
 
     def addresses(self, host: str, port: int, *, listed: bool = False) -> tuple[str, ...]:
         """Return the addresses of a host, if the service may connect to all of them at this port.
 
-        With `listed`, the rules `*` and `public` do not count. Raises HostRefused if an address is allowed by no rule,
-        and Unavailable if the host has no address. Messages omit the addresses, which may be secrets of an internal
-        network.
+        With `listed`, the rules `*` and `public` are ignored. Raises HostRefused if no rule allows one of the
+        addresses. Raises Unavailable if the host has no address. Messages omit the addresses, because addresses in an
+        internal network may be secret.
         """
         name = _normal(host)
         try:
@@ -114,7 +120,7 @@ class AllowedHosts:
 
 
 def parse(text: str) -> AllowedHosts:
-    """Parse a list of rules. Raises ValueError, which names the wrong entry."""
+    """Parse a list of rules. Raises ValueError with the invalid rule in its message."""
     entries = [entry for entry in re.split(r"[\s,]+", text.lower()) if entry]
     if not entries:
         raise ValueError("it names no host")
@@ -142,12 +148,12 @@ def _rule(entry: str) -> Rule:
 
 
 def shown(host: str, port: int) -> str:
-    """Return a host and its port as a person writes them."""
+    """Return a host and its port in the usual form, with an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address belongs to the public Internet, and not to this machine."""
+    """Whether an address belongs to the public Internet. An address of this machine does not count as public."""
     inner = _inner(address)
     if inner is not None and not is_public(inner):
         return False
@@ -157,7 +163,9 @@ def is_public(address: Address) -> bool:
 
 
 def is_special(address: Address) -> bool:
-    """Whether an address belongs to this machine, to its local link, or to a metadata service with credentials."""
+    """Whether an address belongs to this machine, to its local link, or to a metadata service that gives out
+    credentials.
+    """
     inner = _inner(address)
     if inner is not None and is_special(inner):
         return True
@@ -167,7 +175,7 @@ def is_special(address: Address) -> bool:
 
 
 def _inner(address: Address) -> IPv4Address | None:
-    """Return the IPv4 address that an IPv6 address contains, or None."""
+    """Return the IPv4 address that an IPv6 address contains. Return None if the address contains no IPv4 address."""
     for network, shift in _WITH_IPV4:
         if address in network and isinstance(address, IPv6Address):
             return IPv4Address((int(address) >> shift) & 0xFFFFFFFF)
@@ -175,9 +183,10 @@ def _inner(address: Address) -> IPv4Address | None:
 
 
 def _is_own(address: Address) -> bool:
-    """Whether an address belongs to this machine. If so, the system connects to it from the same address.
+    """Whether an address belongs to this machine.
 
-    This function only asks the system for that source address. It sends nothing.
+    To connect to an own address, the system uses the same address as the source. This function only asks the system for
+    the source address, and sends nothing.
     """
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -205,7 +214,7 @@ def _is_address(host: str) -> bool:
 
 
 def _normal(host: str) -> str:
-    """Return a host in lower case and in ASCII, without the dot at the end."""
+    """Return a host in lower case and in ASCII, without a dot at the end."""
     prefix, star, name = host.lower().rpartition("*.")
     with suppress(UnicodeError):
         name = name.encode("idna").decode()

@@ -1,9 +1,12 @@
 """The brokers of a Kafka cluster, and whether the service may connect to them.
 
-The client library resolves names and connects by itself, without a filter. The hosts of `bootstrap.servers` are checked
-first, and the library gets their addresses in place of names, unless it needs the names. The brokers that the cluster
-advertises are checked when they are first listed, before anything is sent to them. A broker that appears later is
-checked within a second. If a name gets another address between the check and the connection, this is not noticed.
+The Kafka library resolves names and opens connections itself, and has no filter for hosts. So the hosts of
+`bootstrap.servers` are checked first. Then the library gets their addresses in place of their names, unless it needs
+the names.
+
+A cluster advertises more brokers. These brokers are checked when they are first listed, before any data is sent to
+them. A broker that is advertised later is checked within a second. A name that gets another address between the check
+and the connection is not detected.
 """
 
 from __future__ import annotations
@@ -18,27 +21,27 @@ from svcctl.service.hosts.allowed_hosts import AllowedHosts, HostRefused, shown
 
 DEFAULT_PORT = 9092
 WATCH_MILLISECONDS = 1000
-"""The interval at which the library reports the brokers that it knows."""
+"""The interval, in milliseconds, at which the library reports the brokers that it knows."""
 _SERVER = re.compile(r"(?:\w+://)?(?:\[([^\[\]\s]+)\]|([^\[\]\s:/,]+))(?::(\d{1,5}))?/?")
 
 
 class Brokers:
-    """The brokers that a job's client learns of. A broker that is not allowed ends the delivery."""
+    """The brokers that the Kafka client of a job knows. A broker that is not allowed ends the delivery."""
 
     def __init__(self, allowed: AllowedHosts) -> None:
         self._allowed = allowed
         self._names: dict[str, str] = {}
-        """The names that the job uses for brokers, by the brokers' addresses and ports."""
+        """The names that the job uses for brokers, by the address and port of each broker."""
         self._checked: set[tuple[str, int]] = set()
         self._refused: HostRefused | None = None
 
     def bootstrap(self, servers: str, settings: Mapping[str, str]) -> str:
         """Check a list of servers, and return the list for the library.
 
-        In the returned list, addresses replace names, unless the library needs the names.
+        In the returned list, names are replaced by addresses, unless the library needs the names.
 
-        Raises HostRefused if a server is not allowed, Unavailable if a server has no address, and ServiceError if the
-        list cannot be read.
+        Raises HostRefused if a server is not allowed. Raises Unavailable if a server has no address. Raises
+        ServiceError if the list is invalid.
         """
         if self._allowed.unlimited:
             return servers
@@ -54,19 +57,19 @@ class Brokers:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Settings that make the library report its brokers."""
+        """The settings with which the library reports its brokers."""
         if self._allowed.unlimited:
             return {}
         return {"statistics.interval.ms": WATCH_MILLISECONDS, "stats_cb": self._watch}
 
     def name(self, broker: str) -> str:
-        """Return the name that the job uses for a broker in a message of the library."""
+        """Return the job's name for a broker that the library names in a message."""
         return self._names.get(broker, broker)
 
     def check(self, brokers: Iterable[tuple[str, int]]) -> None:
-        """Raise HostRefused if a broker that the cluster advertises is not allowed.
+        """Raise HostRefused if the service may not connect to one of these advertised brokers.
 
-        A broker without an address is skipped, since the library cannot connect to it either.
+        A broker without an address is skipped, because the library cannot connect to such a broker.
         """
         for host, port in () if self._allowed.unlimited else brokers:
             try:
@@ -83,10 +86,13 @@ class Brokers:
             raise self._refused
 
     def _watch(self, statistics: str) -> None:
-        """Check the brokers that the library has learned of since the last call, including coordinators of groups."""
+        """Check the brokers that the library has discovered since the last call.
+
+        Coordinators of groups are included.
+        """
         for row in json.loads(statistics)["brokers"].values():
             host, _, port = row["nodename"].rpartition(":")
-            peer = (host.strip("[]"), int(port or 0))  # a coordinator that is not known yet has no address
+            peer = (host.strip("[]"), int(port or 0))  # an unknown coordinator has no address
             known = peer in self._checked or row["nodename"] in self._names
             if peer[0] and peer[1] and not known:
                 try:
@@ -96,7 +102,7 @@ class Brokers:
 
 
 def _parsed(servers: str) -> Iterator[tuple[str, int]]:
-    """Yield the hosts and ports in a list of servers."""
+    """Yield the host and the port of each server in a list of servers."""
     for entry in filter(None, re.split(r"[\s,]+", servers)):
         match = _SERVER.fullmatch(entry)
         port = int(match[3] or DEFAULT_PORT) if match else 0

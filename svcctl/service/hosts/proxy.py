@@ -1,9 +1,11 @@
-"""A proxy within the service that connects to allowed hosts only, for libraries that follow redirects.
+"""A proxy inside the service that connects only to allowed hosts. Libraries that follow redirects use this proxy.
 
-The proxy checks each connection, and connects only to an address that it has checked. So neither a redirect nor a name
-that changes its address can lead a library to another host. The proxy listens on a port of the loopback interface. It
-has no password, because libraries do not send a password after a redirect. Other users of the machine can use the
-proxy, but they reach nothing through it that they cannot reach by themselves.
+The proxy checks each connection, and connects only to an address that it has checked. So a library cannot reach another
+host through a redirect, or through a name with changing addresses. The proxy listens on a port of the loopback
+interface.
+
+The proxy has no password, because libraries do not send a password after a redirect. Other users of the machine can use
+the proxy, but the proxy gives them access only to hosts that they can also reach without it.
 """
 
 from __future__ import annotations
@@ -22,13 +24,15 @@ MAX_HEAD_BYTES = 1 << 16
 PIECE_BYTES = 1 << 17
 CONNECT_SECONDS = 5.0
 SEND_SECONDS = 60.0
-"""The maximum seconds for either side to read the bytes sent to it, and for the client to send a request's head."""
+"""The maximum time, in seconds, for a client or a server to accept bytes, and for a client to send the head of a
+request.
+"""
 CONNECTED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 REFUSED = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
 class CheckingProxy:
-    """The proxy of one destination. A connection carries a CONNECT for https, or one http request."""
+    """The proxy of one destination. A connection carries either a CONNECT for https, or one http request."""
 
     def __init__(self, allowed: AllowedHosts) -> None:
         self._allowed = allowed
@@ -41,7 +45,7 @@ class CheckingProxy:
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 
     def failure(self) -> SvcctlError | None:
-        """Return the reason why the last connection was not made; None if it was made."""
+        """Return the reason why the last connection failed. Return None if the connection was made."""
         return self._failure
 
     def close(self) -> None:
@@ -81,7 +85,7 @@ class CheckingProxy:
                     _pass_on(client, server, rest, _body_bytes(fields))
 
     def _connected(self, host: str, port: int) -> socket.socket | None:
-        """Connect to a checked address of the host. Return None, and set the failure, if no connection is possible."""
+        """Connect to a checked address of the host. If no connection is possible, set the failure and return None."""
         try:
             for address in self._allowed.addresses(host, port):
                 try:
@@ -98,7 +102,7 @@ class CheckingProxy:
 
     @contextmanager
     def _tracked(self, connection: socket.socket) -> Iterator[None]:
-        """Close a connection at the end of the block, or when the proxy is closed."""
+        """Close a connection at the end of the block, or as soon as the proxy is closed."""
         with closing(connection):
             with self._lock:
                 if self._closed:
@@ -112,7 +116,10 @@ class CheckingProxy:
 
 
 def _head(client: socket.socket) -> tuple[str, bytes]:
-    """Return the head of a request, and the bytes after the head. Raises ValueError when there is no head."""
+    """Return the head of a request, and the bytes that follow the head.
+
+    Raises ValueError if there is no complete head.
+    """
     data = b""
     while b"\r\n\r\n" not in data:
         piece = client.recv(PIECE_BYTES)
@@ -128,15 +135,15 @@ def _is_for_server(field: str) -> bool:
 
 
 def _body_bytes(fields: Iterable[str]) -> int:
-    """Return the size of a request's body in bytes. Raises ValueError when the size is not a number."""
+    """Return the size of a request's body in bytes. Raises ValueError if the stated size is not a number."""
     sizes = (field.partition(":")[2] for field in fields if field.lower().startswith("content-length:"))
     return int(next(sizes, "0"))
 
 
 def _pass_on(client: socket.socket, server: socket.socket, first: bytes, size: int | None) -> None:
-    """Pass bytes on between client and server. `first` are bytes that the client has already sent.
+    """Pass on bytes between client and server. `first` are bytes that the client has already sent.
 
-    Return when a side closes its connection, or when the client sends more than `size` bytes.
+    Return when one of them closes its connection. Also return when the client sends more than `size` bytes.
     """
     server.settimeout(SEND_SECONDS)
     server.sendall(first[:size])

@@ -43,7 +43,7 @@ def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | 
     now = ("", NO_FOLDER) if folder is None else (folder.identity() or "", folder.uri)
     if row != now:
         with store.transaction() as connection:
-            if connection.execute(select(schema.folder)).first() == row:  # do nothing if another service has changed the row meanwhile
+            if connection.execute(select(schema.folder)).first() == row:  # no other service changed the row
                 connection.execute(delete(schema.folder))
                 connection.execute(insert(schema.folder).values(identity=now[0], uri=now[1]))
     if store.shared and (chosen := _stored_folder(store)) is not None:

@@ -46,5 +46,5 @@ def _steps(job_id: str, sent: int, checkpoint: Any) -> Iterator[tuple[str, list[
         step = checkpoint.get("step")
         if step is not None and step["first"] < sent:
             yield job_id, [step[name] for name in ("first", "skip", "since", "until", "start", "end", "now", "last")]
-    except (AttributeError, LookupError, TypeError):  # the saved progress of the job is damaged, so the log gets no step of it
+    except (AttributeError, LookupError, TypeError):  # the saved progress of the job is damaged
         return

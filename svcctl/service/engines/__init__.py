@@ -1,12 +1,14 @@
-"""Storage engines: they store events, and run compiled queries over the events.
+"""Storage engines. An engine stores events, and runs compiled queries over the events.
 
-`Tables` stores events, and a `Reader` runs plans over them. An `Engine` has one Tables and one Reader; `Engines` has
-all tables of a service. SQL that differs between readers (safe arithmetic, date formats, patterns …) comes from the
-reader's Dialect, a protocol of `language.dialect`. Only Arrow batches cross this boundary, in the types of ARROW; SQL
-text never does.
+A `Tables` object stores events. A `Reader` runs plans over the events, where a plan is a compiled query. An `Engine`
+has one Tables object and one Reader. `Engines` has all tables of a service.
 
-A new place for tables is a new Tables. A new engine for queries is a new Reader with its dialect. The tests in
-tests/service/engines/test_conformance.py show what is missing.
+Some SQL differs between readers, for example safe arithmetic, date formats and patterns. This SQL comes from the
+Dialect of the reader, a protocol in `language.dialect`. A stream of rows consists of Arrow batches in the types of
+ARROW. Callers never pass or get SQL text.
+
+To store tables in another way, add a class with the protocol Tables. To run queries on another engine, add a Reader
+with its Dialect. The tests in tests/service/engines/test_conformance.py then show the missing methods.
 """
 
 from __future__ import annotations
@@ -29,10 +31,11 @@ from svcctl.service.language.query_error import NOWHERE
 from svcctl.service.language.types import Column, Plan, Table, Type
 
 Mark = int | str
-"""A mark stands for everything that was stored in a table until some moment.
+"""A mark is a position in a table: the end of the table at some moment.
 
-Only the engine that made a mark can read it. A mark fits JSON and stays valid after a restart. Two marks of a table are
-equal if nothing was stored between them. A mark is valid as long as its table exists: a table that replaces the table
+A mark separates the rows that were stored before this moment from the rows that were stored later. Only the engine that
+made a mark can read the mark. A mark can be stored as JSON and stays valid after a restart. Two marks of a table are
+equal if nothing was stored between them. A mark is valid while its table exists. A table that replaces another table
 has other marks.
 """
 
@@ -50,19 +53,20 @@ ARROW: Mapping[Type, pa.DataType] = {
 ROWS_PER_BATCH = 8192
 """The number of rows in a batch.
 
-With lines of 100 to 400 bytes, a batch is 1 to 3 MB: large enough to send, and small compared with the memory limit.
+With lines of 100 to 400 bytes, a batch has 1 to 3 MB. This is large enough for efficient sending, and small compared
+with the memory limit.
 """
 BYTES_PER_BATCH = 1 << 22
-"""The approximate maximum size of a batch in bytes, however large its rows are."""
+"""The approximate maximum size of a batch in bytes. Batches of large rows have fewer rows."""
 
 _BEGIN = datetime(1, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The extent of a table: its number of events, their first and last date, and its bytes on disk if known.
+    """The number of events in a table, their first and last date, and their size on the disk.
 
-    The dates are in UTC and without a zone.
+    The dates are in UTC and without a zone. The size is in bytes, and is None if it is unknown.
     """
 
     events: int
@@ -72,58 +76,59 @@ class Extent:
 
 
 class Stream(Protocol):
-    """The rows of one running plan, read once."""
+    """The rows of one running plan. The rows can be read only once."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield batches with at least one row. The plan starts with the first batch, and runs while batches are read.
 
-        Raises ServiceError when the engine fails, Unavailable when it may work later, or the `reason` given to
-        `interrupt`.
+        Raises ServiceError if the engine fails, and Unavailable if another attempt may succeed later. After
+        `interrupt`, raises the `reason` of the interrupt.
         """
 
     @abstractmethod
     def interrupt(self, reason: SvcctlError | None = None) -> None:
-        """Make the iteration raise `reason` soon, even if it has not started yet.
+        """Make the iteration raise `reason` soon, even if the iteration has not started yet.
 
-        May be called from any thread and more than once; it does nothing after the end. An engine may miss an interrupt
-        while a statement starts, so a caller that waits for the end must repeat the call.
+        This method may be called from any thread and more than once. After the end of the iteration, it does nothing.
+        An engine may miss an interrupt while a statement starts. So a caller that waits for the end must repeat the
+        call.
         """
 
 
 class Tables(Protocol):
-    """Stored tables of events. Every method may be called from any thread, and reads do not wait for a write.
+    """Stored tables of events. Every method may be called from any thread. Reads do not wait for a write.
 
-    A method that takes the name of a table raises UnknownTable if there is no table of this name, unless its docstring
-    says otherwise.
+    A method with the name of a table as an argument raises UnknownTable if there is no such table. The docstrings of
+    methods state exceptions from this.
     """
 
     @abstractmethod
     def check(self) -> None:
-        """Raise Unavailable when the tables cannot be reached, so that queries and loads would fail."""
+        """Raise Unavailable if the tables cannot be reached. Queries and loads would then fail."""
 
     @abstractmethod
     def tables(self) -> Mapping[str, Table]:
-        """Return the stored tables by name, as of the last write."""
+        """Return the stored tables by name, as they were after the last write."""
 
     @abstractmethod
     def table(self, name: str) -> Table:
-        """Return the table with a name."""
+        """Return the table with this name."""
 
     @abstractmethod
     def everywhere(self, name: str) -> bool:
         """Whether other service processes read the same table with the same marks.
 
-        If so, they can take over its jobs.
+        If so, the other processes can take over the table's jobs.
         """
 
     @abstractmethod
     def newest(self, name: str) -> datetime | None:
-        """Return the latest eventdate of a table, in UTC and without a zone; None if the table is empty."""
+        """Return the latest eventdate of a table, in UTC and without a zone. Return None if the table is empty."""
 
     @abstractmethod
     def events(self, name: str) -> int:
-        """Return the number of events in a table. This takes no time."""
+        """Return the number of events in a table. The number is known without reading the table."""
 
     @abstractmethod
     def extent(self, name: str) -> Extent:
@@ -131,13 +136,14 @@ class Tables(Protocol):
 
     @abstractmethod
     def mark(self, name: str) -> Mark:
-        """Return the mark for everything that is stored in a table now."""
+        """Return the mark at the present end of a table."""
 
     @abstractmethod
     def check_mark(self, name: str, mark: Mark) -> None:
-        """Raise an error if the table was replaced or moved, or has lost rows, since the mark.
+        """Raise an error if a mark of the table is no longer valid.
 
-        The errors are those of `replaced`, `moved` and `lost`.
+        Raises the error of `replaced` or `moved` if the table was replaced or moved after the mark was made. Raises the
+        error of `lost` if the table has lost rows from before the mark.
         """
 
     @abstractmethod
@@ -156,63 +162,64 @@ class Tables(Protocol):
         load_id: str | None = None,
         go_on: Callable[[], None] | None = None,
     ) -> int:
-        """Store rows in the order of eventdate, all or none. Returns the number of rows.
+        """Store all rows in the order of eventdate, or store no row if an error is raised. Returns the number of rows.
 
-        Columns are matched by name. A column that the rows lack becomes null. For a column that the table lacks,
-        UsageError is raised. Values are cast to the table's types, and timestamps are cut to milliseconds. ServiceError
-        is raised when a value does not fit, or a row has no eventdate.
+        Columns are matched by name. A column that the rows do not have becomes null. A column that the table does not
+        have is a UsageError. Values are cast to the table's types, and timestamps are cut to milliseconds. Raises
+        ServiceError if a value does not fit, or if a row has no eventdate.
 
-        With `create`, the table is made in the same transaction; with `replace` as well, it takes the place of any
-        table of that name. With a `change`, the table gets the columns after the change in the same transaction. Events
+        With `create`, the table is made in the same transaction. With `create` and `replace`, the new table replaces a
+        table with the same name. With `change`, the columns of the table are changed in the same transaction. Events
         that are already stored have null in new columns, and marks stay valid. Raises the errors of
-        `ColumnChange.check`, and UsageError if a stored value would change. ColumnsChanged is raised if another load
-        changes the columns at the same time, even without a `change`.
+        `ColumnChange.check`, and UsageError if a stored value would change. Raises ColumnsChanged if another load
+        changes the columns at the same time, even if this load has no `change`.
 
-        With a `load_id`, rows are stored only once: AlreadyLoaded is raised if `has_load` is true. `go_on` is called
-        before others can see the change; if it raises an error, nothing is changed.
+        With `load_id`, rows are stored only once: if `has_load` is true for this ID, AlreadyLoaded is raised. `go_on`
+        is called before others can see the change. If `go_on` raises an error, nothing is changed.
         """
 
     @abstractmethod
     def has_load(self, name: str, load_id: str) -> bool:
-        """Whether rows were appended to a table under this ID.
+        """Whether the table has rows that were appended under this ID.
 
-        False if there is no table, or if it was replaced since then.
+        Return False if there is no table, or if the table was replaced after these rows were appended.
         """
 
     @abstractmethod
     def drop(self, name: str) -> None:
-        """Remove a table and its rows."""
+        """Remove a table with its rows."""
 
     @abstractmethod
     def trim(self, name: str, *, most: int, since: datetime) -> int:
         """Remove the rows that were stored first, until at most `most` rows are left.
 
-        At least as many rows are removed as are older than `since` (UTC, without a zone). Returns the number of rows
-        that are left. Marks stay valid, but streams that begin later do not have the removed rows.
+        If more rows are older than `since` (UTC, without a zone), at least this number of rows is removed. Returns the
+        number of rows that are left. Marks stay valid. Streams that begin later do not return the removed rows.
         """
 
     @abstractmethod
     def remove_before(self, name: str, date: datetime) -> int:
         """Remove the rows that are older than a date (UTC, without a zone). Returns the number of removed rows.
 
-        Marks stay valid, and streams that have begun still return the removed rows.
+        Marks stay valid. Streams that have already begun still return the removed rows.
         """
 
     @abstractmethod
     def has_removed(self, name: str, since: Mark | None, until: Mark | None, start: datetime) -> bool:
-        """Whether a removal after `until` may have removed events that were stored between two marks.
+        """Whether events that were stored between two marks may have been removed after the mark `until`.
 
-        Only events dated from `start` on (UTC, without a zone) count. False only if all these events are still there.
-        Raises the errors of `check_mark`, and ServiceError when this is no longer known.
+        Only events dated from `start` on (UTC, without a zone) are considered. The result is False only if all these
+        events are still stored. Raises the errors of `check_mark`, and ServiceError if it is no longer known which
+        events were removed.
         """
 
 
 class Reader(Protocol):
-    """Runs plans over the rows of some Tables, in any thread."""
+    """Runs plans over the rows of a Tables object, in any thread."""
 
     @property
     def dialect(self) -> Dialect:
-        """Return the dialect in which plans for this reader are compiled."""
+        """Return the dialect in which plans for this reader must be compiled."""
 
     @abstractmethod
     def stream(
@@ -223,30 +230,33 @@ class Reader(Protocol):
         until: Mark | None = None,
         rows_per_batch: int = ROWS_PER_BATCH,
     ) -> AbstractContextManager[Stream]:
-        """Run a plan over the rows stored after `since` and up to `until`.
+        """Run a plan over the rows that were stored between the marks `since` and `until`.
 
-        By default, these are all rows stored so far.
+        If `since` is None, the rows begin with the first row. If `until` is None, the rows end with the last row stored
+        so far. At the end of the block, the plan is stopped. Batches have the plan's columns in order, in the types of
+        ARROW, but perhaps with other names. With `until`, the same call always returns the same rows in the same order,
+        even after later writes.
 
-        Leaving the block stops the plan. Batches hold the plan's columns in order, in the types of ARROW; the names of
-        their columns may differ. With `until`, the same call returns the same rows in the same order, whatever is
-        stored later. Raises ServiceError when the plan cannot run, and the errors of `Tables.check_mark`.
+        Raises ServiceError if the plan cannot run, and the errors of `Tables.check_mark`.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Tables, and a reader of their rows."""
+    """A Tables object, and a Reader of its rows."""
 
     stored: Tables
     reader: Reader
 
 
 class Engines:
-    """The tables of a service: those in its own engine, and those in the engine of a shared folder if there is one.
+    """All tables of a service.
 
-    New tables are made in `shared`, except the tables named in `own_names`, which are made in `own`. Tables that
-    were loaded before the service had a folder stay in `own` until they are moved. If both engines have a table of
-    the same name, the name means the shared table.
+    They are in the service's own engine, and in the engine of a shared folder if there is one.
+
+    New tables are made in `shared`, except the tables named in `own_names`, which are made in `own`. Tables that were
+    loaded before the service had a shared folder stay in `own` until they are moved. If both engines have a table with
+    the same name, the name means the table in `shared`.
     """
 
     def __init__(self, own: Engine, shared: Engine | None = None, own_names: Collection[str] = ()) -> None:
@@ -256,19 +266,22 @@ class Engines:
         self._listed: tuple[Mapping[str, Table], ...] = ()
 
     def of(self, name: str) -> Engine:
-        """Return the engine that has a table, or would store it."""
+        """Return the engine that has a table. For a new table, return the engine that would store the table."""
         own, shared = self._own, self._shared
         if shared is None or name in self._own_names:
             return own
         return own if name in own.stored.tables() and name not in shared.stored.tables() else shared
 
     def check(self) -> None:
-        """Raise Unavailable when the tables cannot be reached."""
+        """Raise Unavailable if the tables cannot be reached."""
         for engine in filter(None, (self._own, self._shared)):
             engine.stored.check()
 
     def tables(self) -> Mapping[str, Table]:
-        """Return all tables by name, as of the last write. The mapping is the same object while nothing has changed."""
+        """Return all tables by name, as they were after the last write.
+
+        If nothing has changed, the same mapping is returned.
+        """
         own = self._own.stored.tables()
         if self._shared is None:
             return own
@@ -279,22 +292,24 @@ class Engines:
         return self._listed[2]
 
     def table(self, name: str) -> Table:
-        """Return the table with a name. Raises UnknownTable."""
+        """Return the table with this name. Raises UnknownTable if there is no such table."""
         try:
             return self.of(name).stored.table(name)
         except UnknownTable:
             raise UnknownTable(name, self.tables()) from None
 
     def for_load(self, name: str) -> Tables:
-        """Return the Tables into which events of a table are loaded. Raises the errors of `check_case`."""
+        """Return the Tables object into which events of a table are loaded. Raises the errors of `check_case`."""
         check_case(name, self.tables())
         return self.of(name).stored
 
     def move(self, name: str, *, shared: bool) -> int:
-        """Move a table to the shared folder, or from the folder to the service's own file. Returns the number of rows.
+        """Move a table to the shared folder, or from the shared folder to the service's own file.
 
-        Marks of the table become invalid. Raises UsageError when there is no folder, when the table is there already,
-        or when it must not be moved. Raises UnknownTable.
+        Returns the number of rows.
+
+        Marks of the table become invalid. Raises UsageError if there is no shared folder, if the table is already at
+        the target, or if the table must not be moved. Raises UnknownTable if there is no such table.
         """
         if self._shared is None:
             raise UsageError(

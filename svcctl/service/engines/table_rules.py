@@ -22,7 +22,7 @@ class UnknownTable(NotFound):
 
 
 class TableExists(UsageError):
-    """A new table cannot be made, because a table with its name exists."""
+    """A new table cannot be made, because a table with its name already exists."""
 
     reason = "table-exists"
 
@@ -31,7 +31,7 @@ class TableExists(UsageError):
 
 
 class AlreadyLoaded(UsageError):
-    """A load with this ID is in the table already."""
+    """The table already has a load with this ID."""
 
     reason = "already-loaded"
 
@@ -55,14 +55,17 @@ WIDER: Mapping[Type, tuple[Type, ...]] = {
     Type.TIMESTAMP: (Type.STR,),
     Type.STR: (),
 }
-"""The types to which a column of each type can be widened. A float8 holds int8 numbers exactly only up to 2^53."""
+"""The types to which a column of each type can be widened.
+
+A float8 can represent int8 numbers exactly only up to 2^53.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """The columns of a table `before` a load and `after` it.
+    """A change of the columns of a table by a load. `before` are the old columns, and `after` are the new columns.
 
-    New columns are at the end; other columns may get a wider type.
+    Added columns are at the end. Other columns may get a wider type.
     """
 
     before: tuple[Column, ...]
@@ -74,7 +77,7 @@ class ColumnChange:
 
     @property
     def widened(self) -> tuple[tuple[Column, Column], ...]:
-        """The columns whose type changes, as pairs of the old and the new column."""
+        """The columns with a new type, as pairs of the old column and the new column."""
         pairs = zip(self.before, self.after, strict=False)
         return tuple((old, new) for old, new in pairs if old != new)
 
@@ -93,7 +96,7 @@ class ColumnChange:
 
 
 def unwidened(name: str, column: Column, values: int) -> UsageError:
-    """Return the error for a column that cannot be widened because some of its values would change."""
+    """Return the error for a column that cannot be widened, because some of its values would change."""
     return UsageError(
         f"column '{column.name}' of table '{name}' has {counted(values, 'value')} that float8 cannot hold exactly",
         hint=f"nothing was changed; widen it to {Type.STR}, which keeps all digits",
@@ -101,7 +104,7 @@ def unwidened(name: str, column: Column, values: int) -> UsageError:
 
 
 def check_table(name: str, columns: Sequence[Column], existing: Collection[str], *, replace: bool = False) -> None:
-    """Raise UsageError if the name or a column of a new table cannot be used. Raise TableExists if the table exists."""
+    """Raise UsageError if the name or a column of a new table is not allowed. Raise TableExists if the table exists."""
     check_table_name(name)
     if name in tree.RESERVED:
         raise UsageError(f"'{name}' cannot name a table: queries would need back quotes around it")
@@ -115,9 +118,9 @@ def check_table(name: str, columns: Sequence[Column], existing: Collection[str],
 
 
 def check_case(name: str, existing: Iterable[str]) -> None:
-    """Raise UsageError if an existing table has the same name in other case.
+    """Raise UsageError if the name differs from the name of an existing table only in upper and lower case.
 
-    Engines cannot tell such names apart.
+    Some engines treat such names as the same name.
     """
     for other in existing:
         if other != name and other.casefold() == name.casefold():
@@ -141,7 +144,7 @@ def widened(name: str) -> ServiceError:
 def lost(name: str) -> ServiceError:
     """Return the error for a query that continues after its table has lost events.
 
-    The query has read the lost events, or was about to read them.
+    The query has already read some of the lost events, or would have read them next.
     """
     return ServiceError(
         f"table '{name}' has lost events, so the query cannot continue; a new query or job reads those that are left"

@@ -17,8 +17,8 @@
     syntax.py        quoting, and the types of stored columns
     demo_events.py   the demo events, made in SQL
 
-Two other folders use DuckDB: `rendering` writes the rows of responses with it, for every engine, and `loading` reads
-files with it.
+Two other folders also use DuckDB. The folder `rendering` writes the rows of responses with DuckDB, for every engine.
+The folder `loading` reads files with DuckDB.
 """
 
 from svcctl.service.engines.duckdb.engine import DuckDBEngine

@@ -1,7 +1,7 @@
-"""Checks whether the rows of a load arrive in order of date, and records their number and their first and last date.
+"""A check whether the rows of a load arrive in order of date.
 
-The rows of most logs are in order, and are not sorted. Sorting is most of the work of a large load, and needs space on
-the disk.
+The rows of most logs arrive in order, and are then not sorted. This saves time and disk space, because sorting is most
+of the work of a large load. The number of rows and their first and last date are also recorded.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ BATCHES_AHEAD = 8
 
 
 class Arriving:
-    """Passes the rows of a load through, and records their order, number and dates.
+    """Passes on the rows of a load, and records their order, their number and their dates.
 
     BATCHES_AHEAD batches are read at the beginning. `in_order` is true while all rows read so far are in order of date.
-    `count` is the number of rows read so far. `dates` are the earliest and latest date of these rows as stored, in
-    epoch milliseconds. `dates` is None if there are no rows, or if the dates are not timestamps yet.
+    `count` is the number of rows read so far. `dates` are the earliest and the latest date of these rows, in epoch
+    milliseconds, as the dates are stored. `dates` is None if there are no rows, or if the dates are not timestamps.
     """
 
     def __init__(self, rows: pa.RecordBatchReader) -> None:
@@ -39,7 +39,7 @@ class Arriving:
         self._batches = chain(first, self._rest(rows))
 
     def reader(self) -> pa.RecordBatchReader:
-        """Return the rows, in batches of about one row group."""
+        """Return the rows, in batches of about one row group of DuckDB."""
         return pa.RecordBatchReader.from_batches(self._schema, combined(self._batches))
 
     def _rest(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -64,5 +64,5 @@ class Arriving:
 
 
 def _milliseconds(microseconds: int) -> int:
-    """Round towards zero, as DuckDB's integer division does."""
+    """Convert microseconds to milliseconds. The result is rounded towards zero, as in DuckDB's integer division."""
     return microseconds // 1000 if microseconds >= 0 else -(-microseconds // 1000)

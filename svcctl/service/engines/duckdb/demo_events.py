@@ -1,17 +1,17 @@
-"""Makes the demo events in DuckDB's SQL. Each table has a SELECT that makes the events of a range of seconds.
+"""Demo events, made with DuckDB's SQL. Each table has a SELECT that makes the events of a range of seconds.
 
-Every value of an event is computed from a hash of three things: the event's second, its lane, and the name of the
-value. Events in the same second have different lanes. The hash is DuckDB's, so another release of DuckDB may make other
-events.
+Events in the same second have different numbers, which are called lanes. Every value of an event is computed from a
+hash of three things: the event's second, its lane, and the name of the value. DuckDB computes the hash, so another
+release of DuckDB may make other events.
 
-Traffic varies with the time of day and the day of the week. Three kinds of incidents recur at fixed intervals. Days
-are counted from 1970, so any 30 days have some incidents of each kind:
+Traffic varies with the time of day and the day of the week. Three kinds of incidents recur at fixed intervals. Days are
+counted from 1970-01-01. So any 30 days have some incidents of each kind:
 
-- every 7th day (3 modulo 7), 14:00 to 14:12 UTC: most of the shop's answers are 5xx, and slow
+- every 7th day (3 modulo 7), 14:00 to 14:12 UTC: most responses of the shop are 5xx, and slow
 - every 9th day (4 modulo 9), from 02:17 UTC: one address tries passwords for `admin` for 12 minutes, then logs in
 - every 11th day (6 modulo 11), 01:00 to 04:00 UTC: the host 10.0.3.77 sends gigabytes to one address outside
 
-Addresses are private or from the ranges reserved for documentation.
+Addresses are private, or from the ranges reserved for documentation.
 """
 
 from __future__ import annotations
@@ -27,15 +27,18 @@ Item = str | int | None
 
 
 def made(table: str, start: int, end: int) -> pa.Table:
-    """Return the events of a demo table from the epoch second `start` to before `end`, in no order."""
+    """Return the events of a demo table from the second `start` to before the second `end`, in any order.
+
+    Both are epoch seconds.
+    """
     with scratch() as connection:
         return connection.sql(SELECTS[table].format(start=start, end=end)).to_arrow_table()
 
 
 def _seconds(name: str, per_second: float, lanes: int) -> str:
-    """SQL for the seconds and lanes that have an event, each with its hash `h`.
+    """Return SQL for the seconds and lanes that have an event, each with its hash `h`.
 
-    `per_second` is the rate in the busiest hour.
+    `per_second` is the number of events per second in the busiest hour.
     """
     rhythm = "(0.3 + 0.7 * pow(sin(pi() * (s % 86400 - 7200) / 86400), 2))"
     weekday = "CASE WHEN (s // 86400 + 4) % 7 IN (0, 6) THEN 0.6 ELSE 1 END"
@@ -52,17 +55,23 @@ def _moments(name: str, lanes: int, when: str) -> str:
 
 
 def _hash(name: str, of: str = "h") -> str:
-    """SQL for a hash of a value and a name. DuckDB's own hash of several values does not mix them well enough."""
+    """Return SQL for a hash of the value `of` and a name.
+
+    DuckDB's own hash of several values is not random enough.
+    """
     return f"hash(xor(hash({of}), {zlib.crc32(name.encode())}::UBIGINT))"
 
 
 def _chance(name: str, of: str = "h") -> str:
-    """SQL for a number from 0 to 1 that depends on a value and a name."""
+    """Return SQL for a number from 0 to 1 that depends on the value `of` and a name."""
     return f"(({_hash(name, of)} >> 11)::DOUBLE / {1 << 53})"
 
 
 def _pick(items: Sequence[Item], name: str, *, of: str = "h", skew: float = 1) -> str:
-    """SQL that picks one of the items, by a value and a name. A larger skew favours the first items."""
+    """Return SQL that picks one of the items. The choice depends on the value `of` and a name.
+
+    With a larger `skew`, the first items are picked more often.
+    """
     values = ", ".join(
         "NULL" if item is None else f"'{item}'" if isinstance(item, str) else str(item) for item in items
     )
@@ -70,7 +79,7 @@ def _pick(items: Sequence[Item], name: str, *, of: str = "h", skew: float = 1) -
 
 
 def _amount(low: float, high: float, name: str, type_: str = "BIGINT") -> str:
-    """SQL for a number between two bounds. Small numbers are much more frequent than large numbers."""
+    """Return SQL for a number between two bounds. Small numbers are much more frequent than large numbers."""
     return f"floor({low} * pow({high / low}, pow({_chance(name)}, 1.6)))::{type_}"
 
 
@@ -83,7 +92,7 @@ def _host(name: str, of: str = "h") -> str:
 
 
 def _outside(name: str, of: str = "h") -> str:
-    """SQL for an address in one of the three ranges reserved for documentation."""
+    """Return SQL for an address in one of the three ranges reserved for documentation."""
     nets = [(192 << 16) + 2, (198 << 16) + (51 << 8) + 100, (203 << 16) + 113]
     return f"({_pick(nets, name + ' net', of=of, skew=1.5)}::BIGINT * 256 + {_host(name, of)})::UINTEGER"
 
@@ -114,7 +123,7 @@ _BURST = "(day % 7 = 3 AND second BETWEEN 50400 AND 51119)"
 _GUESSING = "day % 9 = 4 AND second BETWEEN 8220 AND 8940"
 _LEAK = "day % 11 = 6 AND second BETWEEN 3600 AND 14399 AND second % 20 = 0"
 
-# Every ten minutes have about forty visitors, and each event belongs to one of these visitors.
+# Each period of ten minutes has about forty visitors, and each event belongs to one of these visitors.
 _WEB = f"""
     WITH events AS ({_seconds("web", 0.8, 2)}),
     visits AS (
@@ -188,4 +197,4 @@ _FIREWALL = f"""
 """
 
 SELECTS: Mapping[str, str] = {"demo.ecommerce.data": _WEB, "auth.all": _AUTH, "firewall.all": _FIREWALL}
-"""For each table, the SELECT of the events from second `{start}` to before second `{end}`."""
+"""The SELECT for each table. It makes the events from second `{start}` to before second `{end}`."""

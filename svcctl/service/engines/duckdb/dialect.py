@@ -15,15 +15,15 @@ from svcctl.service.language.dialect import DatePart, DatePattern
 from svcctl.service.language.json_path import MAX_JSON_DEPTH, JsonStep
 
 POSITION = "(position)"
-"""The name for the position of a row in a plan. The engine replaces the name by a column."""
+"""The name for the position of a row in a plan. The engine replaces this name by a column."""
 
 _DATE_WORDS = r"(?i)^\s*(-?infinity|epoch)\s*$"
-"""Texts that DuckDB reads as a date in any format."""
+"""A pattern for texts that DuckDB reads as a date in any date format."""
 _JSON_BLANKS = r"[ \t\r\n]*"
 _PECULIAR_JSON = "|".join(
     (
-        rf",{_JSON_BLANKS}[\]}}]",  # a comma without a value after it: DuckDB accepts it
-        rf"(?:[:,\[]|^){_JSON_BLANKS}-?(?i:nan|inf)",  # nan and inf: DuckDB accepts them
+        rf",{_JSON_BLANKS}[\]}}]",  # DuckDB accepts a comma without a value after it
+        rf"(?:[:,\[]|^){_JSON_BLANKS}-?(?i:nan|inf)",  # DuckDB accepts nan and inf
         rf'\\u|\\"?[^"]*"{_JSON_BLANKS}:',  # half of a surrogate pair, U+0000, names with escapes
         # numbers that DuckDB may write differently
         rf"[:,\[]{_JSON_BLANKS}-?(?:[0-9][0-9.]*[eE]|[0-9]+\.(?:[0-9]+0[^0-9]|0000|[0-9]{{9}}))",
@@ -31,7 +31,7 @@ _PECULIAR_JSON = "|".join(
         rf"(?:[\[{{][^\[{{]*){{{MAX_JSON_DEPTH + 1}}}",  # perhaps nested too deep
     )
 )
-"""Matches JSON in which DuckDB may find another value for a member than `json_member` does."""
+"""A pattern for JSON in which DuckDB and `json_member` may find different values for a member."""
 _JSON_WITH_ESCAPES = r"(?s)^[\[{].*\\"
 _CODES: Mapping[DatePart, str] = {
     DatePart.YEAR: "%Y",
@@ -52,11 +52,11 @@ class DuckDBDialect:
         return exp.Try(this=sql)
 
     def wide_sum(self, sql: exp.Expr) -> exp.Expr:
-        return exp.Sum(this=sql)  # DuckDB adds them in 128 bits
+        return exp.Sum(this=sql)  # DuckDB uses 128 bits for the sum
 
     def float_of_wide(self, sql: exp.Expr) -> exp.Expr:
-        # A cast of 128 bits rounds twice, a cast of an int8 or a text only once. Casting a text is slow, but few
-        # numbers need it.
+        # A cast of a 128-bit number to float8 rounds twice. A cast of an int8 or a text rounds only once. The cast of a
+        # text is slow, but is needed only for few numbers.
         least, most = (exp.Literal.number(number) for number in (-(2**63), 2**63 - 1))
         short = exp.Between(this=exp.paren(sql), low=least, high=most)
         ways = (exp.cast(exp.cast(sql, type_), "DOUBLE") for type_ in ("BIGINT", "VARCHAR"))
@@ -66,8 +66,8 @@ class DuckDBDialect:
         return exp.TryCast(this=sql, to=to)
 
     def first_match(self, texts: list[exp.Expr], pattern: str, group: int) -> exp.Expr:
-        # DuckDB returns "" if there is no match. Only its list of all matches has null, but making this list takes
-        # longer.
+        # DuckDB returns "" if there is no match. Only DuckDB's list of all matches is null without a match, but making
+        # this list takes longer.
         text, copy = texts
         arguments = (exp.Literal.string(pattern), exp.Literal.number(group))
         first = exp.func("regexp_extract", text, *arguments, dialect=self.name)
@@ -88,10 +88,10 @@ class DuckDBDialect:
         return exp.Try(this=exp.StrToTime(this=only, format=_codes(pattern)))
 
     def repeat(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-        return body(value)  # copies of the value are faster than a lambda that binds it
+        return body(value)  # a lambda would be slower than copies of the value
 
     def json_member(self, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
-        # DuckDB's own function is a hundred times faster. It gives the same result, except for the texts of
+        # DuckDB's own function is a hundred times faster. Its result is the same, except for texts that match
         # _PECULIAR_JSON.
         json = _DuckDBJson()
         exact = json_member.member(json, text.copy(), path)
@@ -133,14 +133,17 @@ class _DuckDBJson:
 
 
 def _codes(pattern: DatePattern) -> exp.Expr:
-    """Return a date pattern as a format of strftime."""
+    """Return a date pattern as a format for strftime."""
     pieces = (_CODES[part] if isinstance(part, DatePart) else part.replace("%", "%%") for part in pattern)
     return exp.Literal.string("".join(pieces))
 
 
 @lru_cache(maxsize=256)
 def can_be_empty(pattern: str) -> bool:
-    """Whether a match of a regular expression can be empty, even if only before or after a letter."""
+    """Whether a match of a regular expression can be empty.
+
+    This includes matches that are empty only next to a letter.
+    """
     query = "SELECT list_contains(regexp_extract_all('', $1) || regexp_extract_all('a', $1), '')"
     with scratch() as connection:
         [(empty,)] = connection.execute(query, [pattern]).fetchall()
@@ -149,7 +152,7 @@ def can_be_empty(pattern: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _fault(pattern: str) -> str | None:
-    # Python has no parser for RE2, so DuckDB checks the pattern.
+    # Python has no parser for RE2 patterns, so DuckDB checks the pattern.
     with scratch() as connection:
         try:
             connection.execute("SELECT regexp_matches('', $1)", [pattern])

@@ -1,12 +1,13 @@
-"""Stored events in one DuckDB file: the tables, adding events to them, and running plans over them.
+"""Stored events in one DuckDB file: the tables, loads of events, and plans that read the events.
 
-Tables are in the schema `events`, each under its dotted name as one identifier. `main.stored` records for each table
-whether its rows are stored in the order of eventdate, because then a plan can scan instead of sort. `main.loaded` has
-the IDs of a table's loads, and `main.grown` has the number of columns that loads have added. Only one process can open
+Tables are in the schema `events`. The dotted name of a table is one identifier in this schema. `main.stored` records
+whether the rows of each table are stored in the order of eventdate. If so, a plan need not sort the rows. `main.loaded`
+has the IDs of a table's loads. `main.grown` has the number of columns that loads have added. Only one process can open
 the file, because DuckDB locks it.
 
-The query compiler writes the statements, but they are not trusted: once the file is open, they cannot reach files,
-extensions, settings or Python variables. Files of events are read elsewhere, and arrive here as Arrow batches.
+The query compiler writes the statements, but the statements are not trusted. Once the file is open, statements cannot
+access other files, extensions, settings or Python variables. Files with events are read elsewhere, and arrive here as
+Arrow batches.
 """
 
 from __future__ import annotations
@@ -53,34 +54,38 @@ from svcctl.service.language.types import Column, Plan, Table, Type
 ROWID = "rowid"
 """DuckDB's pseudo-column of row numbers.
 
-They begin at 0 and have no gaps, because a table is rewritten to delete rows.
+Row numbers begin at 0 and have no gaps, because the whole table is rewritten when rows are deleted.
 """
 _WITHIN = f"eventdate >= ? AND eventdate < ? AND {ROWID} >= ? AND {ROWID} < ?"
 BLOCK_BYTES = 1 << 18
-"""The size of DuckDB's storage blocks in bytes. The size of a table is a number of these blocks."""
+"""The size of DuckDB's storage blocks, in bytes. The size of a table is a multiple of this size."""
 _WIDTHS = {Type.TIMESTAMP: 8, Type.INT8: 8, Type.FLOAT8: 8, Type.INT4: 4, Type.IP4: 4, Type.BOOL: 1}
-"""The number of bytes of a value, for each type with values of one size; texts have no fixed size."""
+"""The number of bytes of a value, for each type with a fixed size. Texts have no fixed size."""
 _RUNS = """
     SELECT min(row)::BIGINT, count(*)::BIGINT FROM (
         SELECT row, row - row_number() OVER () AS run
         FROM (SELECT eventdate, row_number() OVER () - 1 AS row FROM {relation}) WHERE eventdate < ?
     ) GROUP BY run ORDER BY 1
 """
-"""The rows before a date, as runs of row numbers.
+"""SQL that returns the rows before a date, as runs of row numbers.
 
-There is at most one run for each load, because loads are stored sorted.
+A load causes at most one run, because the rows of each load are sorted.
 """
 FIRST_ROWS, MANY_ROWS = VECTOR_ROWS, 200 * VECTOR_ROWS
-"""In plans that read more than MANY_ROWS rows, the first FIRST_ROWS rows have their own statement, to come early."""
+"""FIRST_ROWS is the number of rows that a separate statement reads first, so that they are returned early.
+
+Only plans that read more than MANY_ROWS rows have such a separate statement.
+"""
 _CONNECT = "USE store; SET enable_progress_bar=false"
 
 
 class DuckDBEngine(Reading):
-    """One file of events; `path` is None for events in memory. Reads run in parallel, but only one write at a time.
+    """One file of events. If `path` is None, the events are in memory.
 
-    `memory_limit` is the maximum memory of DuckDB. Larger sorts and groups use files in `spill`, by default next to the
-    file of events. About `sorted_rows` rows are sorted at once. A load holds at most `group_values` values in memory
-    before it writes them. `nanoseconds` is the clock, see `positions`.
+    Reads run in parallel. Only one write runs at a time. `memory_limit` is the maximum memory of DuckDB. Larger sorts
+    and groups use files in the folder `spill`, which by default is next to the file of events. About `sorted_rows` rows
+    are sorted at once. A load holds at most `group_values` values in memory before it writes them. `nanoseconds` is the
+    clock that the module `positions` uses.
     """
 
     dialect = DuckDBDialect()
@@ -101,17 +106,17 @@ class DuckDBEngine(Reading):
             self._connection = open_file(path, memory_limit=memory_limit, spill=spill)
             self._tables = self._read_tables(self._connection)
             self.identity = str(self._one(self._connection, "SELECT identity FROM main.identity"))
-            """The identity of the file; copies of the file have the same identity."""
+            """The identity of the file. A copy of the file has the same identity."""
         self.writes = 0
         """The number of changes to the file since it was opened."""
         self._nanoseconds = nanoseconds
         self._writing = threading.Lock()
         self._described = True
-        """Whether `tables` will still be correct when the current write is done."""
+        """Whether `tables` will still be correct after the current write."""
         self._latest: dict[str, int] = {}
         """The latest eventdate of some tables, in epoch milliseconds.
 
-        It is kept because a query for it takes as long as a write.
+        These dates are kept because reading the latest date from a table takes as long as a write.
         """
 
     def close(self) -> None:
@@ -127,7 +132,10 @@ class DuckDBEngine(Reading):
         """Do nothing, because the file is open."""
 
     def tables(self) -> Mapping[str, Table]:
-        """Return the stored tables by name, as of the last write. A write that changes tables makes a new mapping."""
+        """Return the stored tables by name, as they were after the last write.
+
+        A write that changes tables makes a new mapping.
+        """
         return self._tables
 
     def table(self, name: str) -> Table:
@@ -139,7 +147,7 @@ class DuckDBEngine(Reading):
         return False
 
     def newest(self, name: str) -> datetime | None:
-        """Return the latest eventdate of a table, in UTC and without a zone; None if the table is empty."""
+        """Return the latest eventdate of a table, in UTC and without a zone. Return None if the table is empty."""
         with self._cursor() as cursor:
             newest: datetime | None = self._one(cursor, f"SELECT max(eventdate) FROM {_relation(self.table(name))}")
             return newest
@@ -157,7 +165,7 @@ class DuckDBEngine(Reading):
             [(events, oldest, newest)] = cursor.execute(extent).fetchall()
             blocks = "SELECT count(DISTINCT block_id) FILTER (block_id >= 0) FROM pragma_storage_info(?)"
             size = self._one(cursor, blocks, [f"store.{relation}"]) * BLOCK_BYTES
-            # The most recent rows have no blocks yet. They are in DuckDB's log of changes, which is small.
+            # The most recent rows are not in blocks yet. They are in DuckDB's write-ahead log, which is small.
             return Extent(events, oldest, newest, size or self._one(cursor, _size(table)))
 
     def mark(self, name: str) -> int:
@@ -169,9 +177,9 @@ class DuckDBEngine(Reading):
             positions.rows(cursor, name, _relation(self.table(name)), [mark])
 
     def ends(self) -> dict[str, tuple[int, int]]:
-        """Return, for each table, the position of its end and its number of events.
+        """Return the position of the end of each table, and its number of events.
 
-        The end never becomes smaller, unless the file loses events.
+        The position of the end becomes smaller only if the file loses events.
         """
         with self._cursor() as cursor:
             return {
@@ -183,10 +191,10 @@ class DuckDBEngine(Reading):
             }
 
     def settle_losses(self, ends: Mapping[str, int]) -> dict[str, int]:
-        """Find the tables that have lost events since they had these ends.
+        """Find the tables that have lost events since they ended at these positions.
 
-        Returns the number of lost positions before the end of each such table. Marks of the lost events are refused
-        from now on. A table that was dropped has lost nothing.
+        Returns the number of lost positions for each such table. From now on, marks of the lost events are refused. A
+        table that was dropped has not lost events.
         """
         losses = {}
         with self._write() as cursor:
@@ -199,11 +207,14 @@ class DuckDBEngine(Reading):
                         positions.skip(cursor, name, relation, self._nanoseconds())
         if losses:
             with self._cursor() as cursor:
-                cursor.execute("FORCE CHECKPOINT store")  # later changes must not follow damaged changes in the log
+                cursor.execute("FORCE CHECKPOINT store")  # in the log, later changes must not follow damaged changes
         return losses
 
     def create(self, name: str, columns: Sequence[Column]) -> Table:
-        """Make an empty table. Raises UsageError if its name or columns cannot be used, or if the table exists."""
+        """Make an empty table.
+
+        Raises UsageError if the name or the columns are not allowed, or if the table exists.
+        """
         with self._write() as cursor:
             self._create(cursor, name, columns)
         return self._tables[name]
@@ -240,7 +251,7 @@ class DuckDBEngine(Reading):
             last = self._latest.pop(name, None)
             if last is None and create is None:
                 last = self._one(cursor, f"SELECT epoch_ms(max(eventdate)) FROM {relation}")
-            # Only a new table can still be sorted after its rows are stored.
+            # Only a new table can still be sorted after its rows were stored.
             as_they_come = create is not None and arriving.in_order
             source = "incoming" if as_they_come else _sorted("incoming")
             insert = (
@@ -268,7 +279,7 @@ class DuckDBEngine(Reading):
         return added
 
     def _change(self, cursor: duckdb.DuckDBPyConnection, table: Table, change: ColumnChange) -> Table:
-        """Add columns to a table and widen others, as in `change`. Raises the errors of `ColumnChange.check`.
+        """Add columns to a table and widen other columns, as `change` says. Raises the errors of `ColumnChange.check`.
 
         Raises UsageError if a stored value would change.
         """
@@ -293,7 +304,7 @@ class DuckDBEngine(Reading):
     def _check_values(self, rows: int, columns: int) -> None:
         """Raise ServiceError if a load would hold more than `group_values` values in memory before it writes them.
 
-        Rows are written one row group at a time, so a table of few columns accepts any number of rows.
+        Rows are written one row group at a time. So a table with few columns accepts any number of rows.
         """
         most = self._group_values // columns
         if min(rows, ROW_GROUP_SIZE) > most:
@@ -330,7 +341,7 @@ class DuckDBEngine(Reading):
             if removed <= 0:
                 return rows
             newest = self._one(cursor, f"SELECT max(eventdate) FROM (SELECT eventdate FROM {relation} LIMIT {removed})")
-            # The table is rewritten, because after a DELETE, DuckDB would decide the positions of rows.
+            # The table is rewritten, because DuckDB would choose the positions of the rows after a DELETE.
             _rewrite(cursor, self.table(name), f"{relation} OFFSET {removed}")
             self._latest.pop(name, None)
             positions.remove(cursor, name, [(0, removed)], newest)
@@ -357,10 +368,12 @@ class DuckDBEngine(Reading):
     def _reading(
         self, plan: Plan, since: Mark | None, until: Mark | None
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Selects]]:
-        """Yield a connection for a plan, and the statements to run on it. Leaving the block stops the statements.
+        """Yield a connection for a plan, and the statements to run on it.
 
-        The marks and all statements are read in one transaction, because at any moment a table may get more rows or be
-        trimmed.
+        At the end of the block, the statements are stopped.
+
+        A table may get more rows or lose old rows at any moment. So the marks and all statements are read in one
+        transaction.
         """
         cursor = self._open_cursor()
         try:
@@ -374,10 +387,12 @@ class DuckDBEngine(Reading):
 
     @contextmanager
     def statement(self, select: str, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[Statement]:
-        """Run a SELECT in DuckDB's SQL, and read its rows while it runs. Leaving the block stops it.
+        """Run a SELECT in DuckDB's SQL, and read its rows while it runs.
 
-        If the table of a plan is ordered, the plan's rows come in stored order. A plan keeps its order inside another
-        SELECT (`preserve_insertion_order`).
+        At the end of the block, the SELECT is stopped.
+
+        If the table of a plan is ordered, the rows of the plan have the order in which they are stored. A plan inside
+        another SELECT keeps its order, because of the setting `preserve_insertion_order`.
         """
         statement = Statement(self._open_cursor(), [select], rows_per_batch)
         try:
@@ -386,7 +401,7 @@ class DuckDBEngine(Reading):
             statement.close()
 
     def _selects(self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None) -> Selects:
-        """Return the plan's SELECT over the rows between two positions, or several SELECTs that return its rows."""
+        """Return one or more SELECTs. Together they return the plan's rows between two row numbers."""
         if (sliced := self._sliced(cursor, plan, since, until)) is not None:
             return sliced
         if self._in_windows(plan):
@@ -400,12 +415,11 @@ class DuckDBEngine(Reading):
     def _second_part(
         self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None
     ) -> int | None:
-        """Return the row number after the first FIRST_ROWS rows, for a plan that reads more than MANY_ROWS rows.
+        """Return the row number after the first FIRST_ROWS rows, if a plan reads more than MANY_ROWS rows.
 
-        Return None for any other plan.
-
-        DuckDB computes up to 50 vectors before it returns the first one, so the first rows have their own statement.
-        For a few vectors, the preparation of another statement would take longer than the computation.
+        Return None for any other plan. DuckDB computes up to 50 vectors before it returns the first vector. So the
+        first rows are read by a separate statement. For plans with few vectors, an additional statement would take
+        longer than this computation.
         """
         table = self.table(plan.table)
         if not (plan.by_event and table.ordered) or plan.selective or _has_rowid(table):
@@ -415,11 +429,14 @@ class DuckDBEngine(Reading):
             f"SELECT {ROWID} FROM {_relation(table)} WHERE {_WITHIN} LIMIT 1 OFFSET {MANY_ROWS}",
             [plan.start or datetime.min, plan.end or datetime.max, *rows],
         ).fetchall()
-        # In an ordered table, the rows of a range of dates are consecutive.
+        # In an ordered table, the rows of a range of dates are adjacent.
         return following[0][0] - MANY_ROWS + FIRST_ROWS if following else None
 
     def _over_rows(self, plan: Plan, since: int | None, until: int | None) -> tuple[exp.Select, exp.Select]:
-        """Return the plan's SELECT over the rows between two positions, and the part of it that reads the table."""
+        """Return the plan's SELECT over the rows between two row numbers.
+
+        Also return the part of this SELECT that reads the table.
+        """
         select = plan.select.copy()
         source = next(node for node in select.find_all(exp.Table))
         within = source.parent_select
@@ -429,7 +446,7 @@ class DuckDBEngine(Reading):
                 within.where(compare(this=self.dialect.position(), expression=exp.Literal.number(mark)), copy=False)
         source.set("db", exp.to_identifier(SCHEMA, quoted=True))
         if _has_rowid(self.table(plan.table)):
-            # a column of this name hides DuckDB's row numbers, so the rows are counted
+            # a column with the name rowid hides DuckDB's row numbers, so row_number() is used
             source.set("alias", None)
             rows = exp.select("*", f'row_number() OVER () - 1 AS "{POSITION}"', dialect="duckdb").from_(source.copy())
             source.replace(rows.subquery(exp.to_identifier("t", quoted=True)))
@@ -439,14 +456,15 @@ class DuckDBEngine(Reading):
                     column.set("this", exp.to_identifier(ROWID, quoted=True))
         if since is not None or until is not None:
             for limit in select.find_all(exp.Limit):
-                # DuckDB 2.0 fails on a literal limit after a sort of rows between two rowids
+                # in a SELECT between two row numbers, DuckDB 2.0 fails on a literal limit after a sort
                 limit.set("expression", exp.Subquery(this=exp.Select(expressions=[limit.expression])))
         return select, within
 
     def _sliced(
         self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None
     ) -> Selects | None:
-        """Return SELECTs over slices of a table with long texts, for a plan whose rows come in the order of events.
+        """Return SELECTs over slices of a table with long texts, for a plan that returns its rows in the order of
+        events.
 
         Return None for any other table or plan.
         """
@@ -477,9 +495,9 @@ class DuckDBEngine(Reading):
         return Selects(self._over(select, relation, parts), skip, None if limit is None else skip + limit)
 
     def _over(self, select: exp.Select, relation: str, parts: Iterable[str]) -> Iterator[str]:
-        """Yield a SELECT for each part of a table. A part is a condition for the rows of the table."""
+        """Yield a SELECT for each part of a table. A part is a condition that selects rows of the table."""
         source = next(node for node in select.find_all(exp.Table))
-        name = quote(f"rows-{uuid.uuid4().hex}")  # no query can contain it
+        name = quote(f"rows-{uuid.uuid4().hex}")  # no query can contain this name
         source.set("this", exp.to_identifier(name[1:-1], quoted=True))
         text = write(select, self.dialect)
         for part in parts:
@@ -487,7 +505,7 @@ class DuckDBEngine(Reading):
             yield text.replace(name, rows)
 
     def _in_windows(self, plan: Plan) -> bool:
-        """Whether a plan sorts events, and can sort one window of dates after the other."""
+        """Whether a plan sorts events, so that windows of dates can be sorted one after the other."""
         return plan.by_event and not self.table(plan.table).ordered
 
     def _between(self, cursor: duckdb.DuckDBPyConnection, plan: Plan) -> int:
@@ -526,7 +544,10 @@ class DuckDBEngine(Reading):
 
     @contextmanager
     def _write(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Run the block in a transaction. Afterwards, read the list of tables again if the block has changed it."""
+        """Run the block in a transaction.
+
+        Afterwards, read the list of tables again if the block has changed the list.
+        """
         with self._writing, self._cursor("load") as cursor:
             self._described = True
             cursor.execute("BEGIN")
@@ -536,7 +557,7 @@ class DuckDBEngine(Reading):
                 self.writes += 1
             except BaseException:
                 self._latest.clear()
-                # A failed COMMIT has already rolled back, and DuckDB then refuses another ROLLBACK.
+                # A failed COMMIT has already rolled back. DuckDB then refuses another ROLLBACK.
                 with _ignoring_no_transaction():
                     cursor.execute("ROLLBACK")
                 raise
@@ -580,27 +601,30 @@ def _relation(table: Table) -> str:
 
 
 def _size(table: Table) -> str:
-    """SQL for the number of bytes of a table's values; the result is null for an empty table."""
+    """Return SQL for the number of bytes of a table's values. The result of the SQL is null for an empty table."""
     fixed = sum(_WIDTHS.get(column.type, 0) for column in table.columns)
     texts = [f"coalesce(sum(strlen({quote(column.name)})), 0)" for column in table.columns if column.type is Type.STR]
     return f"SELECT nullif({' + '.join([f'count(*) * {fixed}', *texts])}, 0)::BIGINT FROM {_relation(table)}"
 
 
 def _has_rowid(table: Table) -> bool:
-    """Whether a column of the table hides DuckDB's row numbers."""
+    """Whether the table has a column that hides DuckDB's row numbers."""
     return any(column.name.casefold() == ROWID for column in table.columns)
 
 
 def _sorted(relation: str) -> str:
-    """SQL for the rows of a relation in order of date.
+    """Return SQL for the rows of a relation in order of date.
 
-    Rows of one date keep their order, unlike in DuckDB's own sort.
+    Rows with the same date keep their order. DuckDB's own sort does not guarantee this.
     """
     return f'(SELECT *, row_number() OVER () AS "{ARRIVED}" FROM {relation}) ORDER BY eventdate, "{ARRIVED}"'
 
 
 def _rewrite(cursor: duckdb.DuckDBPyConnection, table: Table, rows: str) -> None:
-    """Replace a table by some of its rows, or by all its rows in another order. `rows` follows FROM in a SELECT."""
+    """Replace the contents of a table by some of its rows, or by all its rows in another order.
+
+    `rows` is the text that follows FROM in a SELECT.
+    """
     relation, new = _relation(table), f"{SCHEMA}.{quote('(new)')}"
     columns = ", ".join(quote(column.name) for column in table.columns)
     cursor.execute(_create_sql(new, table.columns))

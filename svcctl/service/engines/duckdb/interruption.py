@@ -1,4 +1,4 @@
-"""Interrupts statements of DuckDB that are no longer needed."""
+"""The interruption of DuckDB statements that are no longer needed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ CHECK_SECONDS = 0.2
 def interruptible(
     connection: duckdb.DuckDBPyConnection, check: Callable[[], None], pause: float = CHECK_SECONDS
 ) -> Iterator[None]:
-    """Call `check` every `pause` seconds during the block, in a thread.
+    """Call `check` in a thread every `pause` seconds during the block.
 
-    Once it raises an error, interrupt the connection.
-
-    The error of `check` is then raised in place of the error of the interrupted statement.
+    If `check` raises an error, the connection is interrupted. Then the error of `check` is raised in place of the error
+    of the interrupted statement.
     """
     ended, failures = Event(), list[Exception]()
 

@@ -1,7 +1,7 @@
-"""The embedded reader of tables in a shared folder. DuckDB reads only the files that a query may need.
+"""Reads tables of a shared folder with DuckDB, in this process. Only the files that a query may need are read.
 
-A long answer begins at once and is not held in memory: files whose rows are in order of date are not sorted again, and
-other files are sorted in small parts.
+A large result is returned from the start and is not held in memory. Files with rows in order of date are not sorted
+again. Other files are sorted in small parts.
 """
 
 from __future__ import annotations
@@ -94,7 +94,10 @@ def _source(select: exp.Select) -> tuple[exp.Table, exp.Select]:
 
 
 def _without_sort(plan: exp.Select) -> exp.Select:
-    """Return a plan without its ORDER BY eventdate and position, for a source that returns the rows in this order."""
+    """Return a plan without its ORDER BY eventdate and position.
+
+    The source of the rows must already return the rows in this order.
+    """
     plan = plan.copy()
     select: exp.Expression | None = _source(plan)[1]
     name = POSITION

@@ -1,8 +1,8 @@
-"""Splits a table with long texts into slices of few rows, so that a slice fits in memory.
+"""Splits a table with long texts into slices of few rows, so that each slice fits in memory.
 
-DuckDB works on vectors of 2048 rows, even if the rows are large: with rows of 250 KB, one vector is half a gigabyte.
-DuckDB keeps statistics of the lengths of texts for each group of about 120,000 rows. Groups with long texts are read
-slice by slice, which costs a few milliseconds for each slice. All other groups are read at once.
+DuckDB processes vectors of 2048 rows, even if the rows are large. With rows of 250 KB, one vector has half a gigabyte.
+DuckDB keeps statistics about the lengths of texts in each row group. A row group with long texts is read slice by
+slice, which takes a few additional milliseconds for each slice. All other row groups are read at once.
 """
 
 from __future__ import annotations
@@ -16,16 +16,26 @@ from svcctl.service.engines.duckdb.statement import VECTOR_ROWS
 from svcctl.service.engines.duckdb.syntax import literal, quote
 
 MAX_VECTOR_BYTES = 1 << 26
-"""The maximum bytes of text in a vector. A group is read in slices if one of its vectors could have more."""
+"""The maximum number of bytes of text in a vector.
+
+A row group is read in slices if one of its vectors could have more.
+"""
 SLICE_BYTES = 1 << 23
 """The usual size of a slice, in bytes of text."""
 MAX_SLICE_BYTES = 1 << 28
-"""The maximum bytes of text in a slice, even if every row is as long as the longest row. A single row may exceed it."""
+"""The maximum number of bytes of text in a slice, even if every row is as long as the longest row.
+
+A slice with a single row may have more bytes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """A row group of DuckDB: its number of rows, and the bytes of text in its longest row and in all its rows."""
+    """A row group of DuckDB.
+
+    `rows` is its number of rows. `widest` is the number of bytes of text in its longest row. `total` is the number of
+    bytes of text in all its rows.
+    """
 
     rows: int
     widest: int
@@ -46,7 +56,10 @@ class RowGroup:
 
 
 def groups(cursor: duckdb.DuckDBPyConnection, relation: str, texts: Sequence[str]) -> list[RowGroup]:
-    """Return the row groups of a table in order; empty if no group can have long rows. `texts` are the text columns."""
+    """Return the row groups of a table in order. Return an empty list if no row group can have long rows.
+
+    `texts` are the names of the text columns.
+    """
     if not texts:
         return []
     stats = ", ".join(f"stats({quote(name)})" for name in texts)
@@ -74,7 +87,7 @@ def groups(cursor: duckdb.DuckDBPyConnection, relation: str, texts: Sequence[str
 def ranges(groups: Sequence[RowGroup], first: int, last: int) -> Iterator[str]:
     """Yield conditions that select the rows from `first` to before `last`, in order.
 
-    Usual row groups are read together; large row groups are read in slices.
+    Large row groups are read in slices. Adjacent row groups of usual size are read together.
     """
     start, usual = 0, first
     for group in groups:
@@ -84,7 +97,7 @@ def ranges(groups: Sequence[RowGroup], first: int, last: int) -> Iterator[str]:
             if usual < begin:
                 yield _between(usual, begin)
             for at in range(begin, stop, group.step):
-                # Without a limit, DuckDB would first test other conditions, on all rows of a vector.
+                # Without a limit, DuckDB would first test the other conditions on all rows of a vector.
                 yield f"{_between(at, min(stop, at + group.step))} LIMIT {group.step}"
             usual = stop
         start = end
@@ -93,7 +106,7 @@ def ranges(groups: Sequence[RowGroup], first: int, last: int) -> Iterator[str]:
 
 
 def of_rows(groups: Sequence[RowGroup], rows: Sequence[int]) -> Iterator[str]:
-    """Yield conditions that select rows by their numbers, in slices and in order."""
+    """Yield conditions that select rows by their row numbers. The conditions select slices of the rows, in order."""
     step = min(group.step for group in groups if group.is_large)
     for at in range(0, max(1, len(rows)), step):
         numbers = ", ".join(map(str, rows[at : at + step])) or "NULL"

@@ -1,9 +1,12 @@
-"""Reads parts of a table together while few of their events match the plan's conditions.
+"""Reads several parts of a table together while few of their events match the conditions of a plan.
 
-An answer in parts begins at once and needs little memory. But files that overlap are read again for each part, so a
-plan with many parts and few matches would be slow. Therefore neighbouring parts are read together while they have few
-matches. The matches go to a temporary table and are sorted there. The table has a maximum size. When it is reached,
-fewer parts are read together. When even two parts have too many matches, the next parts are read one by one.
+A part is a set of files of a table and a range of dates. If a plan reads one part after another, the first rows are
+returned early, and little memory is needed. But files that overlap are read again for each part. So a plan with many
+parts and few matches would be slow.
+
+Therefore adjacent parts are read together while they have few matches. The matches are stored in a temporary table and
+sorted there. The temporary table has a maximum size. If this size is reached, fewer parts are read together. If even
+two parts have too many matches, the next parts are read one by one.
 """
 
 from __future__ import annotations
@@ -22,10 +25,10 @@ PARTS_FACTOR = 4
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """The SELECTs of a plan over one part: `sorted` is the plan itself, and `unsorted` is the plan without its order.
+    """The SELECTs of a plan over one part. `sorted` is the plan itself. `unsorted` is the plan without its order.
 
-    The columns of `unsorted` are named c0, c1 …. The columns of the plan come first; `columns` has their names in the
-    plan. The sort keys follow; `keys` is their number.
+    The columns of `unsorted` are named c0, c1, … The columns of the plan come first, and `columns` has their names in
+    the plan. The sort keys come next, and `keys` is their number.
     """
 
     sorted: Callable[[SnapshotPart], str]
@@ -34,7 +37,7 @@ class Statements:
     keys: int
 
     def of_table(self, table: str) -> str:
-        """Return a SELECT of the plan's rows in order, from a table with the rows of `unsorted`."""
+        """Return a SELECT that returns the plan's rows in order, from a table with the rows of `unsorted`."""
         columns = (f"c{index} AS {quote(name)}" for index, name in enumerate(self.columns))
         keys = (f"c{len(self.columns) + index}" for index in range(self.keys))
         return f"SELECT {', '.join(columns)} FROM {table} ORDER BY {', '.join(keys)}"
@@ -43,13 +46,14 @@ class Statements:
 def selects(
     cursor: duckdb.DuckDBPyConnection, parts: Sequence[SnapshotPart], statements: Statements, sorted_rows: int
 ) -> Iterator[str]:
-    """Yield SELECTs that return the rows of a plan in turn. About `sorted_rows` rows are sorted at once.
+    """Yield SELECTs that together return the rows of a plan. About `sorted_rows` rows are sorted at once.
 
-    The first SELECT returns no rows: it checks the plan before the search, which may take long and be interrupted.
+    The first SELECT returns no rows and only checks the plan. The search for matches begins after this check, may take
+    long, and can be interrupted.
     """
     yield f"SELECT * FROM ({statements.sorted(parts[0])}) LIMIT 0"
     at, size = 0, 2
-    dense = 0  # the end of the parts that had too many matches when read together
+    dense = 0  # the end of the parts that had too many matches when they were read together
     alone = pause = 0
     while at < len(parts):
         if alone or at == len(parts) - 1:
@@ -58,7 +62,7 @@ def selects(
             continue
         group = parts[at : at + size]
         part = joined(group)
-        most = part.rows_of(sorted_rows // 2)  # both the table and the sort hold these rows
+        most = part.rows_of(sorted_rows // 2)  # half, because both the table and the sort hold these rows
         cursor.execute(f"CREATE OR REPLACE TEMP TABLE matches AS {statements.unsorted(part)} LIMIT {most + 1}")
         [(rows,)] = cursor.execute("SELECT count(*) FROM matches").fetchall()
         if rows <= most:

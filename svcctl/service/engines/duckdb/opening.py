@@ -1,9 +1,7 @@
-"""Opens DuckDB: on the events file, on other files to read, or in memory for other work.
+"""Opens DuckDB on the events file, on other files to read, or in memory for other work.
 
-A connection can only reach the files for which it is opened.
-
-The version of an events file is a number in its table `main.version`. A file of a newer version or of another program
-is refused, and is not changed.
+A connection can access only the files for which it was opened. The version of an events file is a number in its table
+`main.version`. A file of a newer version or of another program is refused, and is not changed.
 """
 
 from __future__ import annotations
@@ -31,14 +29,17 @@ SCHEMA = "events"
 VERSION = 1
 
 MISREAD = re.compile(r"[?\\]")
-"""Characters in a path that DuckDB misreads: `?` as the beginning of parameters, and a backslash as a separator."""
+"""A pattern for characters in a path that DuckDB misreads.
+
+DuckDB reads `?` as the beginning of parameters, and a backslash as a separator.
+"""
 
 MEMORY_LIMIT, SCRATCH_LIMIT = "1GB", "500MB"
-"""The maximum memory of DuckDB, for events and for other work. Larger sorts and groups of events use files."""
+"""The maximum memory of DuckDB for events, and for other work. Larger sorts and groups of events use files."""
 ROW_GROUP_SIZE = 61_440
-"""The number of rows that DuckDB stores together. A load holds these rows in memory until they are written."""
+"""The number of rows in a row group of DuckDB. A load holds these rows in memory until the row group is written."""
 MAX_GROUP_VALUES = 512 * ROW_GROUP_SIZE
-"""The maximum number of values (rows times columns) that a load may hold.
+"""The maximum number of values (rows times columns) that a load may hold in memory.
 
 More values would not fit into MEMORY_LIMIT.
 """
@@ -48,14 +49,15 @@ _DATABASE_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
     "preserve_insertion_order": "true",
-    # This optimizer turns an IN with five or more values into a join, and a join returns rows in any order.
+    # This optimizer replaces an IN with five or more values by a join. A join returns rows in any order.
     "disabled_optimizers": "in_clause",
     # By default, DuckDB collects five row groups before it writes them.
     "write_buffer_row_group_count": 1,
 }
-# The file is attached as `store`. Otherwise a file events.db would become a catalog `events`, and the name of the
-# schema would be ambiguous. zstd is off, because it packs 2048 texts together, so that none of them can be read alone.
-# At the end, access to files is closed, and only the settings that each connection needs stay unlocked.
+# The file is attached as `store`. Otherwise, a file with the name events.db would become a catalog `events`, and the
+# name of the schema would be ambiguous. The compression zstd is off, because it compresses 2048 texts together, so that
+# a single text cannot be read. At the end, access to files is closed. Only the settings that each connection needs stay
+# unlocked.
 _TABLES = f"""
     ATTACH {{path}} AS store (ROW_GROUP_SIZE {ROW_GROUP_SIZE});
     USE store;
@@ -89,9 +91,10 @@ _READ = f"""
 
 
 def open_file(path: Path | None, *, memory_limit: str, spill: Path | None) -> duckdb.DuckDBPyConnection:
-    """Connect to an events file, which is created if it is missing. If `path` is None, connect to a database in memory.
+    """Connect to an events file. If `path` is None, connect to a database in memory.
 
-    Raises the errors of `readable`, and UsageError when a newer svcctl or another program has written the file.
+    A missing file is created. Raises the errors of `readable`. Raises UsageError if a newer svcctl or another program
+    has written the file.
     """
     if path is not None:
         check_path(str(path), MISREAD, f"the events file {path}", "set SVCCTL_DATA to another directory: ")
@@ -112,7 +115,10 @@ def open_file(path: Path | None, *, memory_limit: str, spill: Path | None) -> du
 
 
 def open_reader(folder: Path | None, *, memory_limit: str, spill: Path | None) -> duckdb.DuckDBPyConnection:
-    """Return a connection without tables that can only read files below `folder`. It spills to `spill`."""
+    """Return a connection that has no tables and can only read files below `folder`.
+
+    Temporary files for large sorts are written to `spill`.
+    """
     spill_folder = spill or Path(tempfile.gettempdir()) / f"svcctl-{uuid.uuid4().hex}.tmp"
     settings = _DATABASE_SETTINGS | {"memory_limit": memory_limit, "temp_directory": str(spill_folder)}
     connection = duckdb.connect(":memory:", config=settings)
@@ -123,7 +129,10 @@ def open_reader(folder: Path | None, *, memory_limit: str, spill: Path | None) -
 
 @contextmanager
 def readable(path: Path | None) -> Iterator[None]:
-    """Raise DuckDB's errors in the block as Locked if another process has the file open, otherwise as UsageError."""
+    """Raise Locked if DuckDB fails in the block because another process has the file open.
+
+    Raise UsageError for any other error of DuckDB.
+    """
     try:
         yield
     except duckdb.Error as error:
@@ -139,12 +148,15 @@ def readable(path: Path | None) -> Iterator[None]:
 
 
 def _log_of(path: Path | None) -> Path:
-    """Return the write-ahead log of a file, which has the latest changes to the file."""
+    """Return the path of a file's write-ahead log, which has the latest changes to the file."""
     return Path(f"{path}.wal")
 
 
 def _make(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Create an events file without tables. It first gets another name, because DuckDB cannot open a half-made file."""
+    """Create an events file without tables.
+
+    The file gets its name when it is complete, because DuckDB cannot open an incomplete file.
+    """
     new = path.with_name(f"{path.name}.new")
     if (log := _log_of(path)).exists():
         raise UsageError(
@@ -160,7 +172,7 @@ def _make(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Raise UsageError for an events file that this svcctl cannot read, before anything in it changes."""
+    """Raise UsageError for an events file that this svcctl cannot read. The file is not changed by this check."""
     connection.execute(f"ATTACH {literal(str(path))} AS found (READ_ONLY)")
     try:
         [(version,)] = connection.execute("SELECT version FROM found.main.version").fetchall()
@@ -178,7 +190,7 @@ def _check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 @contextmanager
 def scratch() -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a connection to a DuckDB in memory, for one piece of work in any thread."""
+    """Open a connection to a DuckDB in memory for one piece of work. The connection may be opened in any thread."""
     with _database().cursor() as connection:
         connection.execute("SET enable_progress_bar=false")
         yield connection

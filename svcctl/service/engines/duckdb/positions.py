@@ -1,16 +1,16 @@
-"""The positions of rows, on which marks are based: a mark is the position that the next stored row will have.
+"""The positions of rows. A mark is the position of the next row that will be stored.
 
-The rows of a table get consecutive positions in the order they are stored. They keep their positions when other rows
-are removed. `main.holes` has, for each table, the runs of positions without rows; adjacent runs are joined.
-`main.removed` has the latest date of all removed rows of a table.
+The rows of a table get consecutive positions in the order in which they are stored. A row keeps its position when other
+rows are removed. Positions without a row are called holes. `main.holes` has the runs of consecutive holes of each
+table. `main.removed` has the latest date of all removed rows of a table.
 
-The first position of a new table is the time of the clock in nanoseconds when the table is made, or later, so that it
-comes after all earlier tables of this name. So no other table of this name has the same positions, even in another
-file. `main.begun` has the first position of each table: a mark below it belongs to an earlier table.
+The first position of a new table is the present time in nanoseconds, or a later number if necessary. So it comes after
+the positions of all earlier tables with this name. So no other table with this name has the same positions, even in
+another file. `main.begun` has the first position of each table. A mark below this position belongs to an earlier table.
 
-A file can lose its latest rows, because its write-ahead log was removed, or because an older copy took its place. Then
-a mark may be after the last row. `skip` leaves a gap there, so that later rows do not get the positions of the lost
-rows. `main.gaps` has the gaps.
+A file can lose its latest rows if its write-ahead log is removed, or if the file is replaced by an older copy. A mark
+may then be after the last row. In this case `skip` leaves a gap after the last row, so that later rows do not get the
+positions of the lost rows. `main.gaps` has the gaps.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ TABLES = """
             SELECT coalesce(max(position), 0) FROM main.begun WHERE begun.name = holes.name
         )
 """
-"""A file from before `main.removed` has no dates of removed rows, so the latest possible date is assumed."""
+"""SQL that creates the tables of this module.
+
+A file that is older than `main.removed` has no dates of removed rows. For such a file, the latest possible date is
+stored.
+"""
 _HOLES = "SELECT position, rows FROM main.holes WHERE name = ? ORDER BY position"
 _BEGUN = "SELECT coalesce(max(position), 0) FROM main.begun WHERE name = ?"
 _REMOVED = "SELECT coalesce(sum(rows), 0) FROM main.holes WHERE name = ?"
@@ -43,29 +47,35 @@ Run = tuple[int, int]
 
 
 def begin(cursor: duckdb.DuckDBPyConnection, name: str, nanoseconds: int) -> None:
-    """Choose the first position of a new table. `nanoseconds` is the current time of the clock."""
+    """Choose the first position of a new table. `nanoseconds` is the present time."""
     [(before,)] = cursor.execute(_BEGUN, [name]).fetchall()
     _begin(cursor, name, max(before, nanoseconds))
 
 
 def end(cursor: duckdb.DuckDBPyConnection, name: str, relation: str | None) -> int:
-    """Return the position that the next stored row will have. `relation` is None if no table has the name."""
+    """Return the position of the next row that will be stored.
+
+    `relation` is None if there is no table with this name.
+    """
     count = "0" if relation is None else f"(SELECT count(*) FROM {relation})"
     [(position,)] = cursor.execute(f"SELECT {count} + ({_REMOVED})", [name]).fetchall()
     return int(position)
 
 
 def missing(cursor: duckdb.DuckDBPyConnection, name: str, relation: str | None, position: int) -> int:
-    """Return the number of positions that the file has lost before `position`, which was the table's end at some time.
+    """Return the number of positions before `position` that the file has lost. Return 0 if no position was lost.
 
-    Return 0 if none of them is lost.
+    The table must have ended at `position` at some time.
     """
     [(gap,)] = cursor.execute(_GAP_QUERY, [name, position, position]).fetchall()
     return max(0, position - (end(cursor, name, relation) if gap is None else gap))
 
 
 def skip(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, nanoseconds: int) -> None:
-    """Leave a gap after the last row of a table that has lost rows. The gap ends at the current time of the clock."""
+    """Leave a gap after the last row of a table that has lost rows. The gap ends at the position `nanoseconds`.
+
+    `nanoseconds` is the present time.
+    """
     last = end(cursor, name, relation)
     following = max(last + 1, nanoseconds)
     holes = _joined([*cursor.execute(_HOLES, [name]).fetchall(), (last, following - last)])
@@ -96,7 +106,7 @@ def rows(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, marks: Ite
 def remove(cursor: duckdb.DuckDBPyConnection, name: str, removed: Sequence[Run], newest: datetime) -> None:
     """Record that rows were removed.
 
-    `removed` has their row numbers before the removal, `newest` is their latest date.
+    `removed` has the row numbers that the rows had before the removal. `newest` is the latest date of these rows.
     """
     holes = cursor.execute(_HOLES, [name]).fetchall()
     _keep_holes(cursor, name, _joined(sorted([*holes, *_positions(holes, removed)])))
@@ -108,7 +118,10 @@ def remove(cursor: duckdb.DuckDBPyConnection, name: str, removed: Sequence[Run],
 def has_removed(
     cursor: duckdb.DuckDBPyConnection, name: str, since: int | None, until: int | None, start: datetime
 ) -> bool:
-    """Whether rows with positions between two marks, and dated from `start` on, may have been removed."""
+    """Whether rows that were stored between two marks may have been removed.
+
+    Only rows dated from `start` on are considered.
+    """
     if not any(date >= start for (date,) in cursor.execute(_NEWEST, [name]).fetchall()):
         return False
     [(begun,)] = cursor.execute(_BEGUN, [name]).fetchall()
@@ -118,7 +131,10 @@ def has_removed(
 
 
 def drop(cursor: duckdb.DuckDBPyConnection, name: str, relation: str) -> None:
-    """Record that a table is about to be dropped. The next table with its name begins after its last position."""
+    """Record that a table is about to be dropped.
+
+    The next table with this name begins after the last position of this table.
+    """
     _begin(cursor, name, end(cursor, name, relation) + 1)
 
 
@@ -135,12 +151,12 @@ def _keep_holes(cursor: duckdb.DuckDBPyConnection, name: str, holes: Sequence[Ru
 
 
 def _row(holes: Sequence[Run], position: int) -> int:
-    """Return the row number for a position: the number of rows before the position that are still there."""
+    """Return the row number for a position. This is the number of rows before the position that are not removed."""
     return position - sum(min(count, position - first) for first, count in holes if first < position)
 
 
 def _positions(holes: Sequence[Run], runs: Iterable[Run]) -> Iterable[Run]:
-    """Convert runs of row numbers to runs of positions, in order. A run with a hole inside becomes several runs."""
+    """Convert runs of row numbers to runs of positions, in order. A run that contains a hole becomes several runs."""
     at = removed = 0
     for first, count in sorted(runs):
         row, end = first, first + count

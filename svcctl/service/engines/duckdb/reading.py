@@ -1,4 +1,4 @@
-"""The common base of DuckDB's readers. It streams the rows of a plan, or expressions over these rows."""
+"""The common base class of the two readers that use DuckDB."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from svcctl.service.language.types import Plan
 
 @dataclass(frozen=True, slots=True)
 class Selects:
-    """SELECTs that return the rows of a plan one after the other.
+    """SELECTs that together return the rows of a plan.
 
-    Only rows from number `skip` to before `stop` are read.
+    The rows are numbered from 0. Only the rows from `skip` to before `stop` are used.
     """
 
     texts: Iterable[str]
@@ -55,12 +55,12 @@ class Reading(ABC):
         skip: int = 0,
         rows_per_batch: int = ROWS_PER_BATCH,
     ) -> Iterator[Statement]:
-        """Like `stream`, but return expressions over the rows of the plan, without the first `skip` rows.
+        """Run a plan, and return the values of expressions over its rows. The first `skip` rows are left out.
 
-        In the expressions, the plan's columns are called c0, c1 …. One statement computes both the rows and the
-        expressions, which makes this engine fast.
+        In the expressions, the plan's columns have the names c0, c1, … One statement computes both the rows and the
+        expressions. This is faster than two statements. The other arguments are those of `stream`.
         """
-        # The plan's own names cannot be used, because DuckDB ignores the case of names.
+        # The plan's own column names cannot be used, because DuckDB ignores the case of names.
         names = ", ".join(f"c{index}" for index in range(plan.width))
         with self._reading(plan, since, until) as (cursor, selects):
             texts = (f"SELECT {', '.join(expressions)} FROM ({text}) AS plan({names})" for text in selects.texts)
@@ -72,4 +72,7 @@ class Reading(ABC):
     def _reading(
         self, plan: Plan, since: Mark | None, until: Mark | None
     ) -> AbstractContextManager[tuple[duckdb.DuckDBPyConnection, Selects]]:
-        """Yield a connection for a plan, and the statements to run on it. Leaving the block stops the statements."""
+        """Yield a connection for a plan, and the statements to run on it.
+
+        At the end of the block, the statements are stopped.
+        """

@@ -1,4 +1,4 @@
-"""Combines small batches of rows, because DuckDB stores rows in fewer steps if a batch fills a row group."""
+"""Combines small batches of rows. DuckDB stores rows faster if each batch fills a row group."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 from svcctl.service.engines.duckdb.opening import ROW_GROUP_SIZE
 
 GROUP_BYTES = 1 << 23
-"""A combined batch of at least this many bytes is passed on, even if it does not fill a row group."""
+"""A combined batch of at least this many bytes is passed on, even if the batch does not fill a row group."""
 
 
 def combined(
@@ -26,7 +26,7 @@ def combined(
         while waiting_rows + rest.num_rows >= rows:
             group = pa.concat_batches([*waiting, rest.slice(0, rows - waiting_rows)])
             rest = rest.slice(rows - waiting_rows)
-            waiting, waiting_rows, waiting_bytes = [], 0, 0  # no longer in memory while the group is stored
+            waiting, waiting_rows, waiting_bytes = [], 0, 0  # frees the memory while the group is stored
             yield group
         waiting.append(rest)
         waiting_rows += rest.num_rows

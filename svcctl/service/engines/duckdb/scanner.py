@@ -1,6 +1,6 @@
 """Reads and sorts the rows of files in a shared folder. DuckDB opens only the files that a query needs.
 
-DuckDB opens local files itself. In other folders, Arrow reads the files.
+DuckDB itself opens files on a local disk. In other folders, Arrow opens the files.
 """
 
 from __future__ import annotations
@@ -27,17 +27,20 @@ from svcctl.service.language.types import Column, Type
 
 ROWS_PER_BATCH = 1 << 16
 Window = tuple[datetime | None, datetime | None]
-"""The start and end of the events that are read, in UTC and without a zone."""
+"""The start and the end of the dates of events to read, in UTC and without a zone. None means no limit."""
 Source = Callable[[SnapshotPart], str]
 _REGISTERED = "files"
 FILE_TYPES = {**SQL_TYPES, Type.IP4: SQL_TYPES[Type.INT8]}
-"""DuckDB's type for each type of events in a file, see `engines/lake/layout.py`."""
+"""DuckDB's type for each type of events in the files of a table.
+
+The module `engines.lake.layout` describes the files.
+"""
 
 
 class Scanner:
-    """A DuckDB over the files of a folder.
+    """A DuckDB database that reads the files of a folder.
 
-    `memory_limit` is the maximum memory of DuckDB. Larger sorts and groups use files in `spill`.
+    `memory_limit` is the maximum memory of DuckDB. Larger sorts and groups use files in the folder `spill`.
     """
 
     def __init__(self, lake: Lake, *, memory_limit: str = MEMORY_LIMIT, spill: Path | None = None) -> None:
@@ -51,9 +54,9 @@ class Scanner:
     def arranged(
         self, name: str, rows: pa.RecordBatchReader, columns: Sequence[Column] | None = None
     ) -> Iterator[Iterator[pa.RecordBatch]]:
-        """Yield rows in the types and order of a table. `columns` are the columns of a new table.
+        """Yield rows in the types and in the order of a table.
 
-        Raises the errors of `append`.
+        `columns` are the columns of a new table. If `columns` is None, the table exists. Raises the errors of `append`.
         """
         with closing(self._cursor()) as sorter:
             yield arranged(rows, name, columns or self._lake.snapshot(name).columns, sorter)
@@ -66,10 +69,11 @@ class Scanner:
         columns: Sequence[Column] | None = None,
         window: Window = (None, None),
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Source]]:
-        """Yield a connection, and a function that returns a subquery for the rows of a part.
+        """Yield a connection, and a function that returns a subquery for the rows of a part of the table.
 
-        The rows are those of `loads`, or of all loads if `loads` is None. The subquery may leave out columns that are
-        not in `columns`, and rows outside the window. It is valid until the next call of the function.
+        The rows are those of the given loads, or of all loads if `loads` is None. The subquery may leave out columns
+        that are not in `columns`, and rows with dates outside the window. A subquery is valid until the next call of
+        the function.
         """
         cursor = self._cursor()
         schema = layout.file_schema(table.columns)
@@ -92,7 +96,10 @@ class Scanner:
             cursor.close()
 
     def _files(self, table: Snapshot, part: SnapshotPart, names: Sequence[str]) -> str:
-        """SQL for some columns of a part whose files DuckDB opens. A column that a file lacks is null."""
+        """Return SQL for some columns of a part of a table. DuckDB opens the files of the part.
+
+        A column that is not in a file is null.
+        """
         listed = ", ".join(literal(f"{self._lake.folder.local}/{table.name}/{file.path}") for file in part.files)
         selection = {"eventdate", *names, table.hidden.load, table.hidden.row}
         columns = ", ".join(
@@ -107,14 +114,14 @@ class Scanner:
     def _scanner(
         self, table: Snapshot, part: SnapshotPart, schema: pa.Schema, names: Sequence[str], window: Window
     ) -> _Scan:
-        """Return a scan of the rows of a part whose files Arrow opens."""
+        """Return a scan of the rows of a part of a table. Arrow opens the files of the part."""
         format_, filesystem = pads.ParquetFileFormat(), self._lake.filesystem(table.name)
         fragments = [format_.make_fragment(file.path, filesystem) for file in part.files]
         dataset = pads.FileSystemDataset(fragments, schema, format_, filesystem)
         date = pads.field("eventdate")
         bounds = [date >= start for start in (window[0], part.start) if start is not None]
         bounds += [date < end for end in (window[1], part.end) if end is not None]
-        # By default, Arrow reads so far ahead that it holds most of a large answer in memory.
+        # By default, Arrow reads so far ahead that most of a large result is in memory.
         ahead = {"batch_size": ROWS_PER_BATCH, "batch_readahead": 4, "fragment_readahead": 1}
         return _Scan(dataset.scanner(columns=list(names), filter=reduce(and_, bounds) if bounds else None, **ahead))
 
@@ -133,11 +140,11 @@ class Scanner:
 
 
 class _Scan:
-    """Rows that Arrow reads for DuckDB. This object is registered with DuckDB, and each statement reads the rows again.
+    """Rows that Arrow reads for DuckDB. This object is registered with DuckDB. Each statement reads the rows again.
 
-    Arrow's Scanner must not be registered itself, because a deadlock is possible: the Scanner holds Python's lock while
-    it starts to read. If a file cannot be read, a thread of Arrow waits for that lock to report the error. Iterating
-    over the batches of the Scanner releases the lock.
+    Arrow's Scanner must not be registered directly, because a deadlock is possible. The Scanner holds Python's lock
+    while it starts to read. If a file cannot be read, a thread of Arrow waits for this lock to report the error.
+    Iterating over the batches of the Scanner releases the lock.
     """
 
     def __init__(self, scanner: pads.Scanner) -> None:
@@ -171,7 +178,7 @@ def _reachable(name: str, uri: str) -> Iterator[None]:
 
 
 def _file_types(table: Snapshot) -> Iterator[tuple[str, str]]:
-    """Yield the columns of a table's files, with their types in DuckDB."""
+    """Yield the names of the columns in a table's files, and their types in DuckDB."""
     for column in table.columns:
         yield column.name, FILE_TYPES[column.type]
     for name in (table.hidden.load, table.hidden.row):
@@ -183,7 +190,7 @@ def _date(date: datetime) -> str:
 
 
 def _of_loads(rows: str, column: str, loads: Loads) -> str:
-    """SQL for a subquery that returns only the rows of the given loads."""
+    """Return SQL for a subquery that returns only the rows of the given loads."""
     numbers = ", ".join(map(str, sorted(loads.numbers))) or "NULL"
     load = f"coalesce({quote(column)}, {NO_LOAD})"
     return f"(SELECT * FROM {rows} WHERE {load} {'NOT IN' if loads.excluded else 'IN'} ({numbers}))"

@@ -1,4 +1,7 @@
-"""Prepares rows for a table of a shared folder: gives them its columns and types, and sorts them by eventdate."""
+"""Prepares rows for a table in a shared folder.
+
+The rows get the columns and types of the table, and are sorted by eventdate.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ def arranged(
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows with all columns of a table, in the types of its files, ordered by eventdate.
 
-    Rows that arrive in order are passed on at once. When a batch is out of order, this batch and all later rows are
+    Rows that arrive in order are passed on at once. If a batch is out of order, this batch and all later rows are
     sorted before they are passed on. Raises the errors of `Tables.append`.
     """
     names = {column.name for column in columns}
@@ -77,7 +80,7 @@ def _sorted(
                 end = count + batch.num_rows
                 yield pa.RecordBatch.from_arrays([*batch.columns, pa.arange(count, end)], schema=within)
                 count = end
-        except SvcctlError as error:  # DuckDB would only pass on the text of the error
+        except SvcctlError as error:  # DuckDB would pass on only the text of the error
             failure.append(error)
             raise
 

@@ -1,7 +1,7 @@
-"""A running DuckDB statement, read as Arrow batches. Turns DuckDB's errors into errors of svcctl.
+"""A running DuckDB statement, read as Arrow batches. Errors of DuckDB become errors of svcctl.
 
-Only this module finds the cause of a DuckDB error. The class of an error shows most causes. But Arrow passes on only
-the text of an error, and some causes share a class; then the text shows the cause.
+Only this module determines the cause of a DuckDB error. The class of an error shows most causes. Some causes share a
+class, and Arrow passes on only the text of an error. In these cases, the text shows the cause.
 """
 
 from __future__ import annotations
@@ -28,20 +28,23 @@ _CLASSES: Mapping[str, type[duckdb.Error]] = {
     "Out of Memory": duckdb.OutOfMemoryException,
     "TransactionContext": duckdb.TransactionException,
 }
-"""The class of an error, by the beginning of its text, for errors that Arrow passes on.
+"""The class of an error that Arrow passes on, by the beginning of the error's text.
 
-All other errors of DuckDB mean that the statement was refused.
+If the text has another beginning, the statement was refused.
 """
 _OWN_FAILURES = (
     *(duckdb.InternalException, duckdb.FatalException, duckdb.IOException),
     *(duckdb.ConnectionException, duckdb.TransactionException),
 )
-"""The classes of errors that are failures of DuckDB or of the machine."""
+"""The classes of errors that report a failure of DuckDB or of the machine."""
 _ERROR = re.compile(r"^(?:([A-Z][A-Za-z ]+) Error: )+")
 
 
 class Cause(Enum):
-    """The cause of a DuckDB error. It is found by the error's class, or by its text if several causes share a class."""
+    """The cause of a DuckDB error.
+
+    The class of the error shows the cause, or the text if several causes share a class.
+    """
 
     REFUSED = "the statement, or a value in it"
     FAILED = "DuckDB or the machine failed"
@@ -67,7 +70,10 @@ _STREAM = re.compile(r"^reading the stream registered as '\w+' failed: ")
 
 
 class StatementFailed(ServiceError):
-    """An error of DuckDB, with its cause, and the file that the error names, or None."""
+    """An error of DuckDB with its cause.
+
+    `file` is the file that the error names, or None if the error names no file.
+    """
 
     def __init__(self, error: BaseException, work: str = "query") -> None:
         kind, message = _kind(error), first_line(error)
@@ -89,7 +95,10 @@ class StatementFailed(ServiceError):
 
 
 def _kind(error: BaseException) -> type[duckdb.Error] | None:
-    """Return DuckDB's class of an error, even if Arrow passes it on; None for an error that is not of DuckDB."""
+    """Return DuckDB's class of an error, also for an error that Arrow passes on.
+
+    Return None for an error that is not from DuckDB.
+    """
     if isinstance(error, duckdb.Error):
         return type(error)
     match = _ERROR.match(str(error))
@@ -97,15 +106,15 @@ def _kind(error: BaseException) -> type[duckdb.Error] | None:
 
 
 _TOO_LARGE = {"query": "narrow the range or group by less", "load": "nothing was changed; load fewer events at a time"}
-"""For each kind of work, the hint if the work needs too much memory."""
+"""The hint for each kind of work that needs too much memory."""
 
 
 @contextmanager
 def translated(work: str = "query") -> Iterator[None]:
-    """Raise errors of DuckDB as StatementFailed with a message of one line, even if Arrow passes them on.
+    """Turn errors of DuckDB into StatementFailed with a message of one line. Errors that Arrow passes on are included.
 
-    `work` is a key of _TOO_LARGE. The error has code 500 when the service failed, and no code when the statement or a
-    value in it is refused.
+    `work` is a key of _TOO_LARGE. The error has the code 500 if the service failed. It has no code if the statement or
+    a value in it was refused.
     """
     try:
         yield
@@ -114,21 +123,23 @@ def translated(work: str = "query") -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """Return DuckDB's reason, without the class of the error before the reason and the statement after it."""
+    """Return the first line of DuckDB's message, without the class of the error at its beginning."""
     return _ERROR.sub("", str(error).partition("\n")[0]) or type(error).__name__
 
 
 VECTOR_ROWS = 2048
-"""The number of rows that DuckDB processes at once, even if they are large."""
+"""The number of rows in a vector. DuckDB processes this number of rows at once, even if the rows are large."""
 
 
 class Statement:
-    """A Stream of the rows of several SELECTs in turn, from row number `skip` to before row number `stop`.
+    """A Stream of the rows of several SELECTs, one after the other.
 
-    A batch has at most `rows_per_batch` rows, and at most about BYTES_PER_BATCH bytes. The first batch has at most
-    VECTOR_ROWS rows, so that it comes early. Closing the stream closes its connection. The first SELECT is checked at
-    once; the other SELECTs are made while rows are read. An interrupt also stops work on the connection that makes
-    them.
+    The rows of all SELECTs are numbered from 0. Only the rows from `skip` to before `stop` are returned. A batch has at
+    most `rows_per_batch` rows, and at most about BYTES_PER_BATCH bytes. The first batch has at most VECTOR_ROWS rows,
+    so that it is returned early.
+
+    The first SELECT is checked at once. The other SELECTs are made while rows are read. An interrupt also stops the
+    queries with which the other SELECTs are made. Closing the stream closes its connection.
     """
 
     def __init__(
@@ -165,8 +176,8 @@ class Statement:
             yield _joined(batches)
 
     def _vectors(self) -> Iterator[pa.RecordBatch]:
-        # The statement starts here and not in the constructor, because a sort may take long before its first row. Now
-        # the caller already has the object and can interrupt it.
+        # The statement starts here and not in the constructor, because a sort may take long before its first row. Here,
+        # the caller already has the object and can interrupt the statement.
         at = 0
         while (self._stop is None or at < self._stop) and (batch := self._next()) is not None:
             begin, end = at, at + batch.num_rows

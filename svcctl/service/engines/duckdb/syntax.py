@@ -1,4 +1,4 @@
-"""DuckDB's SQL: quoting of names and strings, the SQL types of stored values, and our macros."""
+"""DuckDB's SQL: quoting of names and strings, the SQL types of stored values, and the macros of this package."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from svcctl.errors import UsageError
 from svcctl.service.language.types import Type
 
 ARRIVED = "(arrived)"
-"""The column that numbers rows while they are sorted, so that rows with the same date keep their order."""
+"""The name of the column that numbers rows while they are sorted. It keeps rows with the same date in their order."""
 LINE = "(line)"
-"""The column of line numbers, in formats that are read line by line."""
+"""The name of the column with line numbers, in formats that are read line by line."""
 SHORT_ROW = "(short)"
-"""The column that is true for csv rows with too few cells."""
+"""The name of the column that is true for csv rows with too few cells."""
 VALUES = "(values)"
-"""The column with the typed values of a row of text."""
+"""The name of the column with the typed values of a row of text."""
 RESERVED = (LINE, SHORT_ROW, VALUES, "(when)", "(marks)", "(misfit)", "(skipped)", "(nulls)", "(text)", "(keys)")
-"""The names of columns that are added to the columns of a file while it is read."""
+"""The names of columns that are added to a file's own columns while the file is read."""
 
 SQL_TYPES = {
     Type.TIMESTAMP: "TIMESTAMP",
@@ -28,24 +28,27 @@ SQL_TYPES = {
     Type.BOOL: "BOOLEAN",
     Type.IP4: "UINTEGER",
 }
-"""DuckDB's type for each type of events. The types differ, so the type of a stored column shows its type of events."""
+"""DuckDB's type for each type of events.
+
+No two types of events have the same DuckDB type. So the DuckDB type of a stored column shows its type of events.
+"""
 TYPES = {sql: type_ for type_, sql in SQL_TYPES.items()}
 
 
 def quote(name: str) -> str:
-    """Write a name as an SQL identifier."""
+    """Return a name as an SQL identifier in quotes."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """Write a text as an SQL string."""
+    """Return a text as an SQL string in quotes."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """Return names of columns that are unique for DuckDB, which ignores the case of names.
+    """Return names of columns that are unique for DuckDB. DuckDB ignores the case of names.
 
-    A number is added to a name that DuckDB would confuse with an earlier name. Raises UsageError for a name that
+    A number is added to a name if DuckDB would confuse the name with an earlier name. Raises UsageError for a name that
     contains the character NUL.
     """
     columns: list[str] = []
@@ -64,9 +67,9 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 
 SEPARATED = "memory.main.separated"
-"""The macro that writes a text as a cell of csv or tsv.
+"""The name of the macro that writes a text as a cell of csv or tsv.
 
-The cell is in quotes if the text is empty, or contains the separator, a quote, CR or LF.
+The cell is in quotes if the text is empty, or if it contains the separator, a quote, CR or LF.
 """
 
 DEFINED = f"""
@@ -75,4 +78,7 @@ DEFINED = f"""
             OR value = ''
         THEN concat('"', replace(value, '"', '""'), '"') ELSE value END;
 """
-"""SQL that defines the macros in `memory`, the first database of each connection. The macros are never stored."""
+"""SQL that defines the macros.
+
+They are defined in `memory`, the first database of each connection, and are never stored.
+"""

@@ -1,4 +1,4 @@
-"""SQL that converts stored columns to a wider type; `table_rules.WIDER` lists the wider types."""
+"""SQL that converts stored columns to a wider type. `table_rules.WIDER` lists the wider types of each type."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from svcctl.service.language.types import Column, Type
 
 
 def widened(column: Column, to: Type) -> str:
-    """SQL that converts a column to another type. Values become texts in the same form as with `str()` in queries."""
+    """Return SQL that converts a column to another type.
+
+    Values become texts in the same form as with the function `str()` of the query language.
+    """
     value = quote(column.name)
     match column.type, to:
         case Type.IP4, Type.STR:
@@ -19,6 +22,9 @@ def widened(column: Column, to: Type) -> str:
 
 
 def is_lossy(column: Column, to: Type) -> str | None:
-    """Return SQL that is true for a value of a column that another type would alter; None if it can alter no value."""
+    """Return SQL that is true for each value of a column that would be changed by a conversion to another type.
+
+    Return None if the conversion cannot change a value.
+    """
     value = quote(column.name)
     return f"{value}::DOUBLE::HUGEINT <> {value}" if (column.type, to) == (Type.INT8, Type.FLOAT8) else None

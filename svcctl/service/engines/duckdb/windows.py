@@ -1,7 +1,8 @@
-"""Splits a query into windows of dates with few events each, which are sorted one after the other.
+"""Splits a query into windows of dates with few events each. The windows are sorted one after the other.
 
-A single sort would hold the whole answer in memory, and return nothing until the last event is read. The windows are
-chosen by a sample, so their numbers of rows are only about equal. The order of the rows does not depend on the sample.
+A single sort would hold all rows in memory, and would return no row before the last event is read. A sample of the
+events determines the windows. So the windows have only approximately the same number of rows. The order of the rows
+does not depend on the sample.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from svcctl.service.engines.duckdb.dialect import DuckDBDialect
 from svcctl.service.language.dialect import write
 
 SORTED_ROWS = 250_000
-"""The approximate number of rows that are sorted at once: about 50 MB.
+"""The approximate number of rows that are sorted at once, which need about 50 MB.
 
 Rows with the same date are always sorted together.
 """
 MOST_WINDOWS = 40
-"""The maximum number of windows. Each window reads all parts of the file that have some of its events."""
+"""The maximum number of windows. For each window, all parts of the file that have events of the window are read."""
 SAMPLED_ROWS = 500_000
-"""The number of events in the sample: 244 of DuckDB's vectors. Reading the sample takes milliseconds."""
+"""The number of events in the sample, which are 244 of DuckDB's vectors. Reading the sample takes milliseconds."""
 _DATE = exp.column("eventdate", table="t", quoted=True)
 
 
@@ -34,9 +35,11 @@ def windowed(
     events: int,
     sorted_rows: int = SORTED_ROWS,
 ) -> Iterator[str]:
-    """Split a SELECT without limits and aggregates into SELECTs that return its rows in turn.
+    """Split a SELECT without limits and aggregates into several SELECTs.
 
-    `within` is the part of the SELECT that reads the table; it reads at most `events` events. About `sorted_rows` rows
+    Together they return the rows of the SELECT in order.
+
+    `within` is the part of the SELECT that reads the table. It reads at most `events` events. About `sorted_rows` rows
     are sorted at once.
     """
     where = within.args["where"].this
@@ -48,9 +51,10 @@ def windowed(
 
 
 def _bounds(cursor: duckdb.DuckDBPyConnection, within: exp.Select, events: int, sorted_rows: int) -> list[int]:
-    """Return dates, in epoch microseconds, that split the events of `within` into windows.
+    """Return the dates between the windows of the events of `within`, in epoch microseconds.
 
-    A window has about `sorted_rows` events, or more if there would be more than MOST_WINDOWS windows.
+    A window has about `sorted_rows` events. It has more events if there would be more than MOST_WINDOWS windows
+    otherwise.
     """
     if events <= sorted_rows:
         return []

@@ -1,4 +1,4 @@
-"""Tables of events in a shared folder: Delta Lake tables, which several processes and engines read and write.
+"""Tables of events in a shared folder. They are Delta Lake tables, which several processes and engines read and write.
 
     layout.py          the columns of a table in Delta, with the hidden columns that order its rows
     folder.py          the folder at a URI: its objects, and the settings by which libraries reach it
@@ -12,12 +12,14 @@
     upkeep.py          merges small files, and removes files that are no longer needed
 
 A table `web.access` is the Delta table `<URI>/web.access`, in partitions by day. Any tool that reads Delta tables can
-read it. The commits are made by this code, not by the Delta library, for two reasons: replacing or dropping a table
-must be one commit, and all commits must be safe on a store that does not honour put-if-absent.
+read this table. This code makes the commits, and does not use the Delta library for commits. There are two reasons.
+Replacing or dropping a table must be one commit. All commits must be safe even on a store that overwrites an existing
+object when a client asks for a new one.
 
-Each load has a number, `_load`, and each row of a load has a number, `_row`. Rows keep both numbers when files are
-rewritten, so that the numbers order the rows of one date on every engine. Loads that were made at the same time are
-ordered by their numbers, whichever load was committed first. The log shows which loads come before a mark.
+Each load has a number in the hidden column `_load`. Each row of a load has a number in the hidden column `_row`. Rows
+keep both numbers when files are rewritten. So the numbers order the rows of one date in the same way on every engine.
+Loads that were made at the same time are ordered by their numbers, even if they were committed in another order. The
+log shows which loads come before a mark.
 """
 
 from svcctl.service.engines.lake.lake import Lake

@@ -1,8 +1,8 @@
-"""The shared folder at a URI: its objects, and the settings by which libraries reach them.
+"""The shared folder at a URI: its objects, and the settings with which libraries access the objects.
 
-A disk that is not mounted, or a folder that was moved away, must not look like a folder without tables. So each folder
-has an identity. All code that reads or writes is in a block of `reading`, `checked` or `writing`, which check the
-identity.
+A folder on a disk that is not mounted must not look like a folder without tables. The same is true of a folder that was
+moved away. So each folder has an identity. All code that reads or writes is in a block of `reading`, `checked` or
+`writing`. These functions check the identity.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ MISREAD: Mapping[str, re.Pattern[str]] = {
     "s3": re.compile(f"[{_MISREAD}#]|{_NO_NAME}"),
     "hdfs": re.compile(f'[{_MISREAD}# "<>`]|[^\0-\x7f]|{_NO_NAME}'),
 }
-"""Characters of a path that a library misreads, by the scheme of the folder's URI.
+"""Patterns for characters in a path that a library misreads, by the scheme of the folder's URI.
 
-The library would take such a character for an escape, a pattern, a separator or the name of another folder. Then a load
-would be stored where no query finds it, or a query would read another folder.
+The library would interpret such a character as an escape, a pattern, a separator or a part of another folder's name. A
+load would then be stored where no query finds its rows, or a query would read another folder.
 """
 
 LOCK_SECONDS = 60.0
-"""The maximum time that a commit waits for the lock, in seconds."""
+"""The maximum time, in seconds, that a commit waits for the lock."""
 
 _log = logging.getLogger("svcctl.service")
 
@@ -46,7 +46,7 @@ class Folder:
     """A shared folder of tables. If the store needs a lock, all writers lock the file `lock_file`."""
 
     IDENTITY = ".svcctl"
-    """The object with the identity of the folder, which stays the same wherever the folder is mounted."""
+    """The object with the identity of the folder. The identity stays the same if the folder is mounted elsewhere."""
 
     def __init__(self, uri: str, environment: Mapping[str, str], lock_file: Path | None = None) -> None:
         self.uri = absolute(uri).rstrip("/")
@@ -62,7 +62,7 @@ class Folder:
         self._identity: str | None = None
 
     def name(self, path: str) -> str:
-        """Return the storage's name for the object at a path below the folder."""
+        """Return the name that the storage uses for the object at a path below the folder."""
         return f"{self._top}{path}"
 
     def names(self) -> list[str]:
@@ -72,9 +72,9 @@ class Folder:
             return sorted(name for name in folders if not name.startswith("."))
 
     def create(self) -> bool:
-        """Make the folder and its identity if they are missing. Returns True if the identity was made.
+        """Make the folder and its identity if they are missing. Return whether the identity was made.
 
-        Raises UsageError when the parent folder does not exist, or the folder cannot be written.
+        Raises UsageError if the parent folder does not exist, or if the folder cannot be written.
         """
         if self.local is not None and not self.local.is_dir():
             self._make(self.local)
@@ -98,7 +98,10 @@ class Folder:
             raise UsageError(f"cannot make the shared folder {self.uri}: {reason(error)}") from None
 
     def identity(self) -> str | None:
-        """Return the current identity of the folder at the URI; None if the folder or its identity is missing."""
+        """Return the present identity of the folder at the URI.
+
+        Return None if the folder or its identity is missing.
+        """
         with self._granted():
             try:
                 content = b"".join(self.storage.read(self.name(self.IDENTITY)))
@@ -107,10 +110,10 @@ class Folder:
         return content.decode(errors="replace").strip() or None
 
     def require(self, identity: str | None = None) -> None:
-        """Raise Unavailable if the folder is missing or replaced by another one: its disk may not be mounted.
+        """Raise Unavailable if the folder is missing or was replaced by another folder. The disk may not be mounted.
 
         From now on, the folder must have the identity `identity`. If `identity` is None, the folder must keep the
-        identity that it had first.
+        identity that was read first.
         """
         self._identity = identity or self._identity
         cannot, current = f"cannot read the shared folder {self.uri}", self.identity()
@@ -130,7 +133,7 @@ class Folder:
 
     @contextmanager
     def checked(self) -> Iterator[None]:
-        """Raise Unavailable unless the folder is there before and after the block.
+        """Raise Unavailable if the folder is missing or replaced before or after the block.
 
         This error takes precedence over an error in the block.
         """
@@ -142,13 +145,13 @@ class Folder:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Raise Unavailable if the block may have read anything from another folder."""
+        """Raise Unavailable if the block may have read from another folder."""
         with self.checked(), self._granted():
             yield
 
     @contextmanager
     def _granted(self) -> Iterator[None]:
-        """Raise Unavailable when access is refused, because it may be granted later."""
+        """Raise Unavailable if access is refused in the block. Access may be granted later."""
         try:
             yield
         except UsageError as error:
@@ -159,7 +162,7 @@ class Folder:
 
     @property
     def options(self) -> dict[str, str]:
-        """Return the storage options of delta-rs. They have the names of environment variables."""
+        """The storage options of delta-rs. They have the names of environment variables."""
         if not self.uri.startswith("s3://"):
             return {}
         environment = self._environment
@@ -176,9 +179,10 @@ class Folder:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Enclose a commit. Raises UsageError if two writers of the same object could both succeed on this store.
+        """Run a commit in the block. Other writers of the folder cannot make the same commit.
 
-        After Unavailable, it is not known whether the commit was made.
+        Raises UsageError if two writers of the same object could both succeed on this store. After Unavailable, the
+        commit may or may not have been made.
         """
         with self.checked(), self._exclusive():
             yield
@@ -202,13 +206,19 @@ class Folder:
         yield
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """Store a small object below the folder, in a `writing` block. Returns False if the object exists."""
+        """Store a small new object below the folder. Returns False if the object exists.
+
+        Call this method only in a `writing` block.
+        """
         if self._lock_file is not None and self.storage.size(self.name(name)) is not None:
             return False
         return self.storage.put_new(self.name(name), data)
 
     def _try(self) -> bool:
-        """Test whether only one of several writers of the same object succeeds on this store."""
+        """Return whether only one of several writers of the same object succeeds on this store.
+
+        The test writes an object.
+        """
         name = self.name(f".trial-{uuid.uuid4().hex}")
         try:
             return self.storage.put_new(name, b"first") and not self.storage.put_new(name, b"second")
@@ -217,7 +227,10 @@ class Folder:
 
 
 def _check(uri: str) -> None:
-    """Raise UsageError for a text that is neither a path nor a URL: `s3:/bucket` would be a folder named `s3:`."""
+    """Raise UsageError for a text that is neither a path nor a URL.
+
+    For example, `s3:/bucket` would be the path of a folder with the name `s3:`.
+    """
     scheme, separator, rest = uri.partition("://")
     meant = scheme if separator else uri.partition(":")[0]
     if (separator and meant not in SCHEMES) or (not separator and ":" in uri and meant in SCHEMES):

@@ -1,6 +1,7 @@
-"""The tables of a shared folder. Any number of processes list, make, extend, replace and drop them, by their logs.
+"""The tables of a shared folder. Any number of processes can list, make, extend, replace and drop tables.
 
-A read always uses the newest version of a table. The list of tables shows changes by other processes within a second.
+All of these operations use the logs of the tables. A read always uses the newest version of a table. The list of tables
+shows changes by other processes within a second.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ from svcctl.service.language.types import Column, Table
 
 LIST_SECONDS = 1.0
 THREADS = 8
-"""The number of tables that are read in parallel for the list of tables."""
+"""The number of tables that are read in parallel to make the list of tables."""
 CHECKPOINT_COMMITS = 50
-"""The number of versions after which a checkpoint is written, so that a reader need not read each version."""
+"""The number of versions after which a checkpoint is written. Readers then need not read each older version."""
 
 
 _log = logging.getLogger("svcctl.service")
@@ -53,8 +54,8 @@ _log = logging.getLogger("svcctl.service")
 class Lake:
     """The tables below a URI: a local folder, `hdfs://host:port/folder` or `s3://bucket/folder`.
 
-    This class has the methods of `Tables` that only need the log. LakeTables adds the methods that read or sort rows.
-    Access to the store comes from the environment, as for other targets (see storage/s3.py and hdfs.py).
+    This class has the methods of `Tables` that need only the log. The subclass LakeTables adds the methods that read or
+    sort rows. The environment has the credentials for the store, as for destinations (see storage/s3.py and hdfs.py).
     """
 
     def __init__(self, uri: str, environment: Mapping[str, str], *, lock_file: Path | None = None) -> None:
@@ -75,20 +76,20 @@ class Lake:
             with self._reading(), ThreadPoolExecutor(THREADS) as threads:
                 tables = list(threads.map(self._readable, self.folder.names()))
             listed = {table.name: table.table for table in tables if table}
-            if listed != self._listed:  # for callers, the same mapping is a sign that nothing has changed
+            if listed != self._listed:  # if nothing has changed, callers must get the same mapping
                 self._listed = MappingProxyType(listed)
             self._listed_at = time.monotonic()
         return self._listed
 
     def current(self, name: str) -> Snapshot | None:
-        """Return the newest version of a table; None if there is no table.
+        """Return the newest version of a table. Return None if there is no table.
 
-        Raises Unavailable when the folder is not there.
+        Raises Unavailable if the folder is missing.
         """
         return self.reader(name).snapshot
 
     def reader(self, name: str) -> SnapshotReader:
-        """Return the reader of a table, after it has read the newest version."""
+        """Return the reader of a table. The reader has read the newest version of the table."""
         with self._reading():
             return self._read(name)
 
@@ -101,7 +102,7 @@ class Lake:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Discard the readers if the block may have read another folder."""
+        """Discard all readers of tables if the block may have read from another folder."""
         try:
             with self.folder.reading():
                 yield
@@ -110,7 +111,7 @@ class Lake:
             raise
 
     def _readable(self, name: str) -> Snapshot | None:
-        """Return a table for the list. Return None for a damaged table, because it must not make the list fail."""
+        """Return a table for the list of tables. Return None for a damaged table, so that the list does not fail."""
         try:
             return self._read(name).snapshot
         except (Unavailable, ServiceError) as error:
@@ -118,7 +119,10 @@ class Lake:
             return None
 
     def snapshot(self, name: str) -> Snapshot:
-        """Return the newest version of a table. Raises UnknownTable, and Unavailable when the folder is not there."""
+        """Return the newest version of a table.
+
+        Raises UnknownTable if there is no table, and Unavailable if the folder is missing.
+        """
         if (snapshot := self.current(name)) is None:
             raise UnknownTable(name, self.tables())
         return snapshot
@@ -158,9 +162,9 @@ class Lake:
         return any(cut > start for cut in marks.cuts(self.log(name), snapshot, until))
 
     def between(self, snapshot: Snapshot, since: Mark | None, until: Mark | None) -> Loads | None:
-        """Return the loads after `since` and up to `until`, from the log of the snapshot's table.
+        """Return the loads between the marks `since` and `until`, from the log of the snapshot's table.
 
-        None means all loads.
+        Return None if these are all loads.
         """
         return marks.loads(self.log(snapshot.name), snapshot, since, until)
 
@@ -184,10 +188,12 @@ class Lake:
     ) -> int:
         """Store rows, which must have all columns and be ordered by eventdate. Returns the number of rows.
 
-        With a `change`, the table gets the columns after the change. If the change rewrote the earlier rows,
-        `rewritten` adds the new files with these rows. Raises AlreadyLoaded when a load with this ID is in the table,
-        and ServiceError when another process drops or replaces the table. Raises ColumnsChanged when another process
-        changes the columns of the table, or makes any commit to it while its files are rewritten.
+        With `change`, the columns of the table are changed. If the earlier rows had to be rewritten for the change,
+        `rewritten` has the actions that add the new files with these rows.
+
+        Raises AlreadyLoaded if the table has a load with this ID. Raises ServiceError if another process drops or
+        replaces the table at the same time. Raises ColumnsChanged if another process changes the columns of the table
+        at the same time. If `rewritten` has actions, any commit by another process also raises ColumnsChanged.
         """
         name, columns = table.name, table.columns if change is None else change.after
         if id_ is not None and self.has_load(name, id_):
@@ -221,7 +227,10 @@ class Lake:
             return files.rows
 
     def _still_fits(self, table: Snapshot) -> bool:
-        """Whether files with the columns of a snapshot still fit its table, which may only have gained columns."""
+        """Whether new files with the columns of a snapshot still fit the table.
+
+        They fit if the table has only gained columns.
+        """
         now = self.snapshot(table.name)
         return now.columns[: len(table.columns)] == table.columns and now.hidden == table.hidden
 
@@ -234,12 +243,10 @@ class Lake:
         replace: bool = False,
         id_: str | None = None,
     ) -> int:
-        """Make a table with rows; with `replace`, it takes the place of any table of that name.
+        """Make a table with rows. Returns the number of rows.
 
-        Returns the number of rows.
-
-        When another process makes the same table at the same time, the rows are added to that table. Raises
-        AlreadyLoaded when a load with this ID is in the table.
+        With `replace`, the new table replaces a table with the same name. If another process makes the same table at
+        the same time, the rows are added to that table. Raises AlreadyLoaded if the table has a load with this ID.
         """
         check_table(name, columns, self._fresh(), replace=replace)
         load = _load_number(self.current(name))
@@ -251,7 +258,7 @@ class Lake:
             return files.rows
 
     def drop(self, name: str) -> None:
-        """Remove a table in one commit; `upkeep` removes its files."""
+        """Remove a table in one commit. The module `upkeep` later removes the files of the table."""
         self.snapshot(name)
         self._begin(name, (), [], replace=True, dropped=True)
 
@@ -266,7 +273,10 @@ class Lake:
         id_: str | None = None,
         dropped: bool = False,
     ) -> None:
-        """Commit a new table with these columns and files; with `replace`, in place of any table of that name."""
+        """Commit a new table with these columns and files.
+
+        With `replace`, the new table replaces a table with the same name.
+        """
         identity = str(uuid.uuid4())
 
         def actions() -> list[Action]:
@@ -307,16 +317,16 @@ class Lake:
         if made % CHECKPOINT_COMMITS == CHECKPOINT_COMMITS - 1:
             try:
                 self.checkpoint(name)
-            except (Unavailable, ServiceError) as error:  # the commit is made; a later one writes a checkpoint
+            except (Unavailable, ServiceError) as error:  # the commit was made, and a later commit writes a checkpoint
                 _log.warning("the versions of table '%s' were not summed up: %s", name, error.message)
 
     def exchange(
         self, table: Snapshot, old: Iterable[str], adds: Sequence[Action], *, cut: datetime | None = None
     ) -> None:
-        """Replace the files `old` by new files with the same rows. Some rows before the date `cut` may be left out.
+        """Replace the files `old` by new files with the same rows. Rows with dates before `cut` may be left out.
 
-        Raises ServiceError when another process has removed one of the old files. This is not a load, so marks stay the
-        same.
+        Raises ServiceError if another process has removed one of the old files. A replacement of files is not a load,
+        so marks stay the same.
         """
         gone = frozenset(old)
         now = seconds_to_ms(time.time())
@@ -331,7 +341,7 @@ class Lake:
         self._commit(table.name, table.version, lambda: [*actions, *adds], "OPTIMIZE", cut=cut, conflict=conflict)
 
     def checkpoint(self, name: str) -> None:
-        """Write a checkpoint: one file that replaces all versions of a table so far."""
+        """Write a checkpoint. A checkpoint is one file that replaces all versions of a table up to now."""
         reader = self.reader(name)
         with self._lock(name), self.folder.checked(), translated(name, self.folder.table_uri(name)):
             reader.table.create_checkpoint()
@@ -351,7 +361,7 @@ class Lake:
 
 
 def removal(table: Snapshot, path: str, now: int) -> dict[str, Any]:
-    """Return the action that removes a file."""
+    """Return the action that removes a file of a table."""
     file = next(file for file in table.files if file.path == path)
     return {
         "remove": {
@@ -366,22 +376,22 @@ def removal(table: Snapshot, path: str, now: int) -> dict[str, Any]:
 
 
 def _within(table: str, load: str) -> str:
-    """Return the ID that a load has in the log. It begins with the table's ID.
+    """Return the ID of a load in the log. It begins with the table's ID.
 
-    The log also has the loads of earlier tables of the same name, which the table has replaced.
+    The log may also have the loads of earlier tables with the same name.
     """
     return f"{table}:{load}"
 
 
 def _transaction(id_: str) -> Action:
-    """Return the action of Delta that records a load; checkpoints keep this action."""
+    """Return the action of Delta that records a load. Checkpoints keep this action."""
     return {"txn": {"appId": id_, "version": 1, "lastUpdated": seconds_to_ms(time.time())}}
 
 
 def _load_number(table: Snapshot | None) -> int:
-    """Return a number for a new load, larger than the numbers of the table's loads and unique among processes.
+    """Return a number for a new load. It is larger than the numbers of the table's loads, and unique among processes.
 
-    It consists of the time in epoch milliseconds and 22 random bits.
+    The number consists of the time in epoch milliseconds and 22 random bits.
     """
     number = seconds_to_ms(time.time()) << 22 | secrets.randbits(22)
     last = 0 if table is None else table.last_load

@@ -1,9 +1,10 @@
-"""The columns of a table in Delta's metadata and in its files.
+"""The columns of a table in Delta's metadata and in the files of the table.
 
-The language's type of a column is in the metadata of the field, because Delta has no type for addresses. The hidden
-columns come last: the day of the event (UTC), which is also the name of the folder of a file; the number of the load
-that stored the row; and the number of the row in the load. If events have a column with the name of a hidden column,
-another `_` is added to the name of the hidden column.
+Delta has no type for IP addresses. So the metadata of each field states the type of the column in the query language.
+
+Three hidden columns come last. The first is the day of the event (UTC), which is also in the path of a file. The second
+is the number of the load that stored the row. The third is the number of the row in the load. If the events have a
+column with the name of a hidden column, another `_` is added to the name of the hidden column.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ REMOVED_KEY = "svcctl.removed"
 ADDED_KEY = "svcctl.added"
 """The key, in the configuration of a table, for the number of columns that loads have added to the table."""
 DROPPED_KEY = "svcctl.dropped"
-"""The key, in the configuration of a table, that marks the table as dropped."""
+"""The key, in the configuration of a table, that shows that the table was dropped."""
 
 DELTA: Mapping[Type, str] = {
     Type.TIMESTAMP: "timestamp_ntz",
@@ -40,7 +41,7 @@ DELTA: Mapping[Type, str] = {
 }
 """The type in Delta for each type of events.
 
-Addresses are 64-bit integers, because other readers have no unsigned 32-bit integers.
+IP addresses are 64-bit integers, because other readers have no unsigned 32-bit integers.
 """
 
 PROTOCOL = {
@@ -75,14 +76,14 @@ def stored(type_: Type) -> pa.DataType:
 
 
 def file_schema(columns: Sequence[Column]) -> pa.Schema:
-    """Return the columns of a file. They do not include the day, because the day is in the log."""
+    """Return the columns of a file. The day of the events is not a column of the file, because the log has the day."""
     names = hidden(columns)
     fields = [pa.field(column.name, stored(column.type)) for column in columns]
     return pa.schema([*fields, pa.field(names.load, pa.int64()), pa.field(names.row, pa.int64())])
 
 
 def metadata(columns: Sequence[Column], id_: str, created: int, *, dropped: bool = False) -> dict[str, Any]:
-    """Return the metadata of a new table; `created` is in epoch milliseconds."""
+    """Return the metadata of a new table. `created` is in epoch milliseconds."""
     return {
         "id": id_,
         "format": {"provider": "parquet", "options": {}},
@@ -98,9 +99,10 @@ def metadata(columns: Sequence[Column], id_: str, created: int, *, dropped: bool
 
 
 def changed_metadata(table: str, before: Mapping[str, Any], columns: Sequence[Column], added: int) -> dict[str, Any]:
-    """Return the metadata of a table whose columns change. Fields and settings that other tools have added are kept.
+    """Return the metadata of a table after its columns were changed.
 
-    Raises UsageError if another tool has added a field that has the name of a new column.
+    Fields and settings that other tools have added are kept. Raises UsageError if another tool has added a field with
+    the name of a new column.
     """
     fields = json.loads(before["schemaString"])["fields"]
     own = {column.name for column in columns_of(before["schemaString"])}

@@ -1,4 +1,7 @@
-"""The log of one table. Each version is a commit: an object that only one writer can create."""
+"""The log of one table.
+
+Each version of the table is a commit, which is an object in the log. Only one writer can create it.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,10 @@ WAIT_SECONDS = 0.01
 class CommitEntry:
     """A commit in the log of a table.
 
-    `load` is the number of the load that the commit stores. `begun` is the ID of the table that the commit creates, or
-    whose columns it changes. `removed` has the paths of the files that the commit removes, `loaded_ids` has the IDs of
-    its loads, and `commit` is the commit's own ID. Events before the date `cut` may have been removed; `cut` is None if
-    no event was removed.
+    `load` is the number of the load that the commit stores. `begun` is the ID of a table if the commit creates the
+    table or changes its columns. `removed` has the paths of the files that the commit removes. `loaded_ids` has the IDs
+    of the commit's loads. `commit` is the commit's own ID. If the commit may have removed events, these events are
+    dated before `cut`. If it has removed no events, `cut` is None.
     """
 
     load: int | None
@@ -57,7 +60,7 @@ class Log:
         return self.has(version) or self._folder.storage.size(self._folder.name(checkpoint)) is not None
 
     def entry(self, version: int) -> CommitEntry:
-        """Return the commit of a version. Raises UsageError when the log no longer has this version."""
+        """Return the commit of a version. Raises UsageError if the log no longer has this version."""
         if version not in self._entries:
             name = self._folder.name(self._object(version))
             with self._folder.checked():
@@ -75,11 +78,11 @@ class Log:
         cut: datetime | None = None,
         conflict: Callable[[CommitEntry], None] | None = None,
     ) -> int:
-        """Add a version after `version`, which is the last known one. Returns the number of the new version.
+        """Add a version to the log. `version` is the last known version. Returns the number of the new version.
 
-        When other writers were faster, `conflict` is called with each of their commits and may raise an error. If it
-        does not, `actions` is called again. Raises Unavailable when the previous version is missing, because a gap in
-        the log would destroy the table.
+        If other writers have added versions meanwhile, `conflict` is called with each of their commits. `conflict` may
+        raise an error. If `conflict` raises no error, `actions` is called again. Raises Unavailable if the previous
+        version is missing, because a gap in the log would destroy the table.
         """
         mark = uuid.uuid4().hex
         info: Action = {
@@ -102,10 +105,11 @@ class Log:
                 if self._folder.put_new(self._object(version + 1), data):
                     return version + 1
             previous = version
-            while self.has(version + 1):  # skip all new versions at once: otherwise a slow writer would never succeed
+            # Skip all new versions at once. Otherwise, a slow writer would never succeed.
+            while self.has(version + 1):
                 version += 1
                 made = self.entry(version)
-                if made.commit == mark:  # our own commit: the answer to it was lost, so the request was repeated
+                if made.commit == mark:  # our own commit: the response was lost, and the request was repeated
                     return version
                 if conflict is not None:
                     conflict(made)
@@ -118,9 +122,10 @@ class Log:
 
 
 def _cut(info: Action, actions: Sequence[Action]) -> datetime | None:
-    """Return the date before which a commit may have removed events; None if it has removed none.
+    """Return the date before which a commit may have removed events. Return None if the commit has removed no events.
 
-    A commit that removes events but does not state this date may have removed any event, so the date is the latest one.
+    If a commit removes events but does not state the date, it may have removed any event. In this case, the latest
+    possible date is returned.
     """
     if REMOVED_KEY in info:
         return datetime.fromisoformat(info[REMOVED_KEY])

@@ -1,7 +1,7 @@
-"""Marks: a mark is the version of a table's last load, with the table's ID. It stands for all loads up to that version.
+"""Marks. A mark is the ID of a table with the version of a load. It includes all loads up to this version.
 
-Compacting and trimming also make versions, but no loads, so the mark stays the same. The rows of a load are found by
-its number, whichever file they are in now.
+Compacting and trimming also make versions. But these versions have no loads, so the mark of the table stays the same.
+The rows of a load are found by the number of the load, even if the rows were moved to other files.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from svcctl.service.engines.table_rules import moved, replaced
 
 
 def mark(log: Log, snapshot: Snapshot) -> Mark:
-    """Return the mark of a table at the time of a snapshot."""
+    """Return the mark at the end of a table, as it was at the time of a snapshot."""
     version = snapshot.version
     while version > 0:
         made = _entry(log, snapshot.name, version)
@@ -28,7 +28,7 @@ def mark(log: Log, snapshot: Snapshot) -> Mark:
 
 
 def check(snapshot: Snapshot | None, name: str, of: Mark) -> int:
-    """Return the version of a mark. Raises ServiceError when the mark does not belong to the snapshot's table."""
+    """Return the version of a mark. Raises ServiceError if the mark does not belong to the snapshot's table."""
     if isinstance(of, int):
         raise moved(name)
     version, _, id_ = of.partition(".")
@@ -38,7 +38,7 @@ def check(snapshot: Snapshot | None, name: str, of: Mark) -> int:
 
 
 def loads(log: Log, snapshot: Snapshot, since: Mark | None, until: Mark | None) -> Loads | None:
-    """Return the loads after the mark `since` and up to the mark `until`; None means all loads."""
+    """Return the loads between the marks `since` and `until`. Return None if these are all loads."""
     first = None if since is None else check(snapshot, snapshot.name, since)
     last = None if until is None else check(snapshot, snapshot.name, until)
     if first is not None:
@@ -50,7 +50,7 @@ def loads(log: Log, snapshot: Snapshot, since: Mark | None, until: Mark | None) 
 
 
 def cuts(log: Log, snapshot: Snapshot, until: Mark | None) -> Iterator[datetime]:
-    """Return, for each removal of events after a mark, the date before which the events were removed."""
+    """Return a date for each removal of events after a mark. All events of the removal are earlier than this date."""
     last = snapshot.version if until is None else check(snapshot, snapshot.name, until)
     entries = (_entry(log, snapshot.name, version) for version in range(last + 1, snapshot.version + 1))
     return (entry.cut for entry in entries if entry.cut is not None)

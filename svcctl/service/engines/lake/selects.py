@@ -1,4 +1,4 @@
-"""Rewrites the SELECT of a plan over a table that consists of files."""
+"""Changes to the SELECT of a plan that reads a table of files."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from svcctl.service.language.types import Plan
 
 
 def counted(plan: Plan, files: Sequence[File], loads: Loads | None) -> tuple[Plan, Sequence[File]]:
-    """Change a plan that only counts all events of a range, so that it uses the row counts in the log.
+    """Change a plan that only counts all events of a range. The new plan uses the row counts in the log.
 
-    Returns the plan, and the files that it must still read. Any other plan is returned unchanged, with all its files.
+    Returns the plan, and the files that the plan must still read. Any other plan is returned unchanged, with all its
+    files.
     """
     select = plan.select.copy()
     within = next(select.find_all(exp.Table)).parent_select
@@ -28,9 +29,9 @@ def counted(plan: Plan, files: Sequence[File], loads: Loads | None) -> tuple[Pla
 
 
 def without_range(plan: Plan, files: Sequence[File]) -> Plan:
-    """Remove the range of dates from the conditions of a plan if all events of the files are in this range.
+    """Remove the range of dates from the conditions of a plan, if all events of the files are in this range.
 
-    Then the dates need not be read.
+    Without these conditions, the dates need not be read.
     """
     if not all(file.is_within(plan.start, plan.end) for file in files):
         return plan
@@ -46,7 +47,7 @@ def without_range(plan: Plan, files: Sequence[File]) -> Plan:
 
 
 def with_keys(select: exp.Select) -> tuple[exp.Select, int]:
-    """Name the columns of a SELECT c0, c1 … and append its sort keys.
+    """Name the columns of a SELECT c0, c1, … and add its sort keys as further columns.
 
     Returns the SELECT and the number of sort keys.
     """

@@ -1,4 +1,4 @@
-"""Tables whose rows are stored in a shared folder.
+"""Tables in a shared folder, with the operations that read or sort rows.
 
 DuckDB sorts the rows of a load, and the rows that are left after a trim.
 """
@@ -30,7 +30,10 @@ ROWS_PER_BATCH = 1 << 16
 
 
 class LakeTables(Lake):
-    """Tables in a shared folder. About `sorted_rows` rows are sorted at once. See Scanner for the other parameters."""
+    """Tables in a shared folder. About `sorted_rows` rows are sorted at once.
+
+    The class Scanner describes the parameters `memory_limit` and `spill`.
+    """
 
     def __init__(
         self,
@@ -86,8 +89,8 @@ class LakeTables(Lake):
     ) -> list[Action]:
         """Rewrite all files of a table with wider columns, or with other names of hidden columns.
 
-        Returns the actions that add the new files. If neither columns nor names change, the files stay and there are no
-        actions. Raises UsageError if a value would change.
+        Returns the actions that add the new files. If neither the types nor the names change, nothing is rewritten and
+        no actions are returned. Raises UsageError if a value would change.
         """
         now = hidden(change.after)
         if not change.widened and now == table.hidden:
@@ -126,9 +129,9 @@ class LakeTables(Lake):
         return rows - removed
 
     def remove_before(self, name: str, date: datetime) -> int:
-        """Remove events before a date.
+        """Remove the events before a date.
 
-        Files that also have later events are rewritten; other files need not be read.
+        Files that also have later events are rewritten. Other files need not be read.
         """
         table = self.snapshot(name)
         older = [file for file in table.files if file.oldest < date]
@@ -141,11 +144,11 @@ class LakeTables(Lake):
         return removed
 
     def compact(self, name: str) -> tuple[int, int]:
-        """Merge files that are small or whose dates overlap.
+        """Merge files that are small or have overlapping dates.
 
-        Returns the number of merged files and the number of new files.
+        Return the number of merged files and the number of new files.
 
-        Afterwards the files of the table are in order, so that queries need not sort them.
+        Afterwards, the files of the table are in order, so that queries need not sort them.
         """
         table = self.snapshot(name)
         files = [file for group in together(table.files) for file in group]
@@ -160,12 +163,10 @@ class LakeTables(Lake):
         gone: Sequence[File] = (),
         cut: datetime | None = None,
     ) -> int:
-        """Write the rows of files, or only those that meet a condition, to new files in order.
+        """Write the rows of files to new files, in order. Rows that do not meet the condition are left out.
 
-        Returns the number of new files.
-
-        The files in `gone` are removed from the table with their rows. All rows that are left out must be earlier than
-        `cut`.
+        Returns the number of new files. The files in `gone` are removed from the table with their rows. All rows that
+        are left out or removed must be earlier than `cut`.
         """
         with CommitFiles(self.folder, table.name, table.columns) as written:
             self._copy(table, files, written, "SELECT *", condition)
@@ -201,7 +202,7 @@ class LakeTables(Lake):
 
 
 def _followed(batches: Iterator[pa.RecordBatch], go_on: Callable[[], None] | None) -> Iterator[pa.RecordBatch]:
-    """Yield all batches, and call `go_on` after the last one."""
+    """Yield all batches. Call `go_on` after the last batch."""
     yield from batches
     if go_on:
         go_on()

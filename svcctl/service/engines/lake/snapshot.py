@@ -1,6 +1,6 @@
-"""A version of a table: its columns and its files, with the dates and loads of each file.
+"""A snapshot: one version of a table with its columns and its files. Each file has the dates and the loads of its rows.
 
-By these dates and loads, a query opens only few files.
+With these dates and loads, a query can skip most files.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ from svcctl.service.engines.lake.layout import ADDED_KEY, DROPPED_KEY, Hidden, c
 from svcctl.service.language.types import Column, Table
 
 _GAPS = ("Expected contiguous commit files", "No table metadata or protocol found")
-"""Messages of the Delta library about a log with missing versions.
+"""Texts in messages of the Delta library about a log with missing versions.
 
-The versions may be missing at the beginning of the log or between other versions.
+The missing versions may be the first versions of the log, or be between other versions.
 """
 SORTED_ROWS = 500_000
-"""The number of rows of overlapping files that are sorted at once: about 100 MB."""
+"""The number of rows of overlapping files that are sorted at once. These rows need about 100 MB."""
 SORTED_BYTES = 1 << 22
 """The number of bytes of files with large rows that are sorted at once."""
 LARGE_ROW = 256
-"""Rows larger than this count as large. The size is in bytes of the compressed file."""
+"""A row is large if it has more bytes than this in the compressed file."""
 ORDERED = "ordered-"
-"""The prefix in the name of a file whose rows are ordered by eventdate, load and row."""
+"""The prefix in the name of a file with rows in the order of eventdate, load and row."""
 NO_LOAD = 0
-"""The number of the load for rows that another tool has added without a number."""
+"""The load number of rows that another tool has added without a load number."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file at `path` below the table, with the first and last date of its events.
+    """A file of a table. `path` is relative to the folder of the table.
 
-    `loads` has the smallest and the largest number of the loads that stored its rows.
+    `oldest` and `newest` are the first and last date of its events. `loads` has the smallest and the largest number of
+    the loads that stored its rows.
     """
 
     path: str
@@ -59,7 +60,10 @@ class File:
 
     @property
     def end(self) -> datetime:
-        """The exclusive end of the file's dates: one millisecond after `newest`, or the largest datetime."""
+        """The exclusive end of the file's dates.
+
+        It is one millisecond after `newest`, but not after the largest datetime.
+        """
         return self.newest + MILLISECOND if self.newest <= datetime.max - MILLISECOND else datetime.max
 
     @property
@@ -68,13 +72,16 @@ class File:
         return self.bytes * SORTED_ROWS // SORTED_BYTES if self.bytes > LARGE_ROW * self.rows else self.rows
 
     def is_within(self, start: datetime | None, end: datetime | None) -> bool:
-        """Whether all events of the file are from `start` to before `end`."""
+        """Whether all events of the file are dated from `start` to before `end`."""
         return (start is None or self.oldest >= start) and (end is None or self.end <= end)
 
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """The loads to read: those in `numbers` or, if `excluded` is set, all loads except those in `numbers`."""
+    """A set of loads. If `excluded` is True, the set has all loads except the loads in `numbers`.
+
+    If `excluded` is False, the set has the loads in `numbers`.
+    """
 
     numbers: frozenset[int]
     excluded: bool = False
@@ -86,18 +93,19 @@ class Loads:
         return any(first <= number <= last for number in self.numbers)
 
     def have_all(self, files: Iterable[File]) -> bool:
-        """Whether every row of the files belongs to these loads, so that rows need no filter.
+        """Whether every row of the files belongs to these loads. If so, the rows need no filter.
 
-        The files must be a result of `may_be_in`. So this is true if each file has the rows of one load only.
+        `may_be_in` must be true for each of the files. So the result is true if all rows of each file belong to one
+        load.
         """
         return (self.excluded and not self.numbers) or all(file.loads[0] == file.loads[1] for file in files)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A version of a table. A table that replaces another table has another `id`. A dropped table has no snapshot.
+    """A version of a table. `metadata` is the content of the action `metaData` in the log.
 
-    `metadata` is the content of the action `metaData` in the log.
+    A table that replaces another table has another `id`. A dropped table has no snapshot.
     """
 
     name: str
@@ -138,7 +146,8 @@ class Snapshot:
     def within(self, start: datetime | None, end: datetime | None, loads: Loads | None = None) -> list[File]:
         """Return the files that may have events from `start` to before `end`, in order of their first event.
 
-        Both dates are in UTC and without a zone.
+        Both dates are in UTC and without a zone. With `loads`, only files that may have rows of these loads are
+        returned.
         """
         files = (
             file
@@ -152,7 +161,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPart:
-    """Files that are read together; only their rows from `start` to before `end` count. `ordered` rows need no sort."""
+    """Files of a snapshot that are read together. Only their rows from `start` to before `end` are used.
+
+    If `ordered` is True, the rows need not be sorted.
+    """
 
     files: list[File]
     ordered: bool
@@ -191,7 +203,7 @@ def parts(files: Sequence[File], sorted_rows: int = SORTED_ROWS) -> list[Snapsho
 
 
 def joined(parts: Sequence[SnapshotPart]) -> SnapshotPart:
-    """Join consecutive parts into one part. Its rows are not in order yet: the reader must sort them."""
+    """Join consecutive parts into one part. The reader must sort the rows of the joined part."""
     files = dict.fromkeys(file for part in parts for file in part.files)
     return SnapshotPart(list(files), False, parts[0].start, parts[-1].end)
 
@@ -202,7 +214,7 @@ def _by_date(files: Iterable[File]) -> list[File]:
 
 
 def _overlapping(files: Sequence[File]) -> Iterator[list[File]]:
-    """Split files, which are in order of date, into groups.
+    """Split files into groups. The files must be in order of date.
 
     All events in a group are later than the events in the groups before it.
     """
@@ -219,9 +231,9 @@ def _overlapping(files: Sequence[File]) -> Iterator[list[File]]:
 
 
 def _cut(files: Sequence[File], start: datetime, end: datetime, sorted_rows: int) -> list[SnapshotPart]:
-    """Halve the range from `start` to before `end` until each part has at most about `sorted_rows` rows.
+    """Halve the range from `start` to before `end` repeatedly, until each part has at most about `sorted_rows` rows.
 
-    The estimate assumes that the dates in a file are spread evenly.
+    The number of rows is estimated. The estimate assumes that the dates in a file are evenly distributed.
     """
     part_files = [file for file in files if file.oldest < end and file.end > start]
     rows = sum(
@@ -235,7 +247,7 @@ def _cut(files: Sequence[File], start: datetime, end: datetime, sorted_rows: int
 
 
 class SnapshotReader:
-    """Reads snapshots of one table. Each read only needs the part of the log since the previous read."""
+    """Reads snapshots of one table. Each read needs only the part of the log that was added after the previous read."""
 
     def __init__(self, name: str, uri: str, options: dict[str, str]) -> None:
         self._name = name
@@ -243,16 +255,16 @@ class SnapshotReader:
         self._options = options
         self._table: DeltaTable | None = None
         self.snapshot: Snapshot | None = None
-        """The table as of the last read, or None if there was no table."""
+        """The snapshot of the last read. None if there was no table."""
         self.version = -1
-        """The last version that was read; -1 if there was no table."""
+        """The version of the last read. It is -1 if there was no table."""
 
     def read(self, has: Callable[[int], bool]) -> None:
-        """Read the current version of the table. `has` returns whether the log has the commit of a version."""
+        """Read the present version of the table. `has` returns whether the log has the commit of a version."""
         if self._table is not None and not has(self.version + 1):
             if has(self.version):
                 return
-            self._table = None  # the log was shortened or removed, so it is read from the beginning
+            self._table = None  # the log was shortened or removed, so the whole log is read again
         with translated(self._name, self._uri):
             try:
                 if self._table is None:
@@ -277,9 +289,9 @@ class SnapshotReader:
 
 @contextmanager
 def translated(name: str, uri: str) -> Iterator[None]:
-    """Raise errors of the Delta library as Unavailable, except TableNotFoundError.
+    """Turn errors of the Delta library into Unavailable, except TableNotFoundError.
 
-    Raises ServiceError when versions are missing in the log, because another try cannot help.
+    Raises ServiceError if versions are missing in the log, because another attempt would also fail.
     """
     try:
         yield
@@ -318,9 +330,9 @@ def _snapshot(name: str, table: DeltaTable) -> Snapshot | None:
 
 
 def _check_readable(name: str, table: DeltaTable, configuration: Mapping[str, str | None]) -> None:
-    """Raise ServiceError if the table uses deleted rows or other column names in its files.
+    """Raise ServiceError if the table has deletion vectors for rows, or other column names in its files.
 
-    Other tools make such tables.
+    Only other tools make such tables.
     """
     features = table.protocol().reader_features or ()
     if "deletionVectors" in features and any(batch.num_rows for batch in table.deletion_vectors()):
@@ -332,10 +344,10 @@ def _check_readable(name: str, table: DeltaTable, configuration: Mapping[str, st
 
 
 def _file(table: str, names: Hidden, row: Mapping[str, Any]) -> File | None:
-    """Return a file by its statistics in the log, or None if the file is empty.
+    """Return a file with the facts from its statistics in the log. Return None if the file is empty.
 
-    Raises ServiceError for a file without statistics, because leaving it out would lose rows. Also raises ServiceError
-    for rows without a date, because no query would find them.
+    Raises ServiceError for a file without statistics, because rows would be lost if the file were left out. Also raises
+    ServiceError for rows without a date, because no query would find such rows.
     """
     rows = row.get("num_records")
     if rows == 0:

@@ -1,7 +1,7 @@
 """Finds files of a table to merge, and removes old files that loads and compactions have replaced.
 
-A query may still read files that were replaced after it began, and a mark may still need log entries from before a
-checkpoint. So replaced files and old log entries are kept for a while.
+A query may still read files that were replaced after the query began. A mark may still need log entries that are older
+than a checkpoint. So replaced files and old log entries are kept for some time.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from svcctl.service.engines.lake.snapshot import File, translated
 
 DAY = timedelta(days=1)
 SMALL_ROWS = 1_000_000
-"""Neighbouring files are merged if the merged file has at most this many rows."""
+"""Adjacent files are merged if the merged file has at most this many rows."""
 
 
 def vacuum(lake: Lake, name: str, keep: timedelta) -> int:
     """Remove the files that no version of the table in the last `keep` needs. Returns the number of removed files.
 
-    All files of a dropped table are removed. Files of killed loads are removed only if `keep` is a day or more, because
-    the files of a running load look the same.
+    All files of a dropped table are removed. Files of killed loads cannot be distinguished from the files of a running
+    load. So they are removed only if `keep` is at least a day.
     """
     reader = lake.reader(name)
     if reader.version < 0:
-        return 0  # the folder is not a table
+        return 0  # the folder is not the folder of a table
     table = reader.table
     with lake.folder.writing(), translated(name, lake.folder.table_uri(name)):
         table.update_incremental()
@@ -39,8 +39,8 @@ def vacuum(lake: Lake, name: str, keep: timedelta) -> int:
 def together(files: Iterable[File]) -> list[list[File]]:
     """Return the groups of files to merge.
 
-    A group has files of one day. They overlap, or are not in order, or are small and follow each other in order of
-    date.
+    The files of a group have the same day. They overlap, or their rows are not in order, or they are small and adjacent
+    in order of date.
     """
     groups: list[list[File]] = []
     for file in sorted(files, key=lambda file: (file.day, file.oldest, file.newest)):

@@ -1,4 +1,4 @@
-"""Writes rows to files of a table; a later commit makes the files visible."""
+"""Writes rows to files of a table. A later commit makes the files visible."""
 
 from __future__ import annotations
 
@@ -25,21 +25,23 @@ from svcctl.service.language.types import Column
 from svcctl.storage import Sink
 
 ROWS_PER_GROUP = 122_880
-"""The number of rows in a row group: DuckDB reads this many rows at once."""
+"""The number of rows in a row group. DuckDB reads this many rows at once."""
 BYTES_PER_GROUP = 1 << 26
 """The approximate maximum size of a row group in bytes."""
 LARGE_ROW, VECTOR = 1 << 11, 2048
-"""Rows of more than LARGE_ROW bytes are in smaller row groups, because DuckDB always holds VECTOR rows at once."""
+"""Row groups are smaller if their rows have more than LARGE_ROW bytes, because DuckDB always holds VECTOR rows at
+once.
+"""
 ROWS_PER_FILE = 4_000_000
 _DAY = 86_400_000_000
 
 
 class CommitFiles(AbstractContextManager["CommitFiles"]):
-    """The files that are written for one commit. Rows come in order of eventdate.
+    """The files that are written for one commit. Rows must be written in order of eventdate.
 
-    If the block ends without `keep`, its files and empty folders are removed. But after Unavailable the files stay,
-    because the commit may have been made; if it was not made, upkeep removes them later. A row that is earlier than the
-    previous row begins another file.
+    If `keep` is not called in the block, the files and empty folders are removed at the end of the block. After
+    Unavailable the files stay, because the commit may have been made. If the commit was not made, the module `upkeep`
+    removes the files later. If a row is earlier than the previous row, another file begins.
     """
 
     def __init__(self, folder: Folder, table: str, columns: Sequence[Column]) -> None:
@@ -54,7 +56,7 @@ class CommitFiles(AbstractContextManager["CommitFiles"]):
         self.rows = 0
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Write rows, which must have all columns of the file and be in order of eventdate."""
+        """Write rows. The rows must have all columns of the file, and be in order of eventdate."""
         days = pc.floor(pc.divide(batch.column("eventdate").cast(pa.int64()).cast(pa.float64(), safe=False), _DAY))
         start = 0
         while start < batch.num_rows:
@@ -79,12 +81,12 @@ class CommitFiles(AbstractContextManager["CommitFiles"]):
             self._open = None
 
     def adds(self) -> list[dict[str, Any]]:
-        """Finish the files. Returns the actions that add them to the table."""
+        """Finish the files. Returns the actions that add the files to the table."""
         self._close()
         return [add for _, add in self._written]
 
     def keep(self) -> None:
-        """Keep the files when the block ends, because they now belong to the table."""
+        """Keep the files at the end of the block, because they now belong to the table."""
         self._kept = True
 
     def __enter__(self) -> Self:
@@ -108,7 +110,7 @@ class CommitFiles(AbstractContextManager["CommitFiles"]):
 
 
 class _File:
-    """A parquet file of one day, which is being written to the folder."""
+    """A parquet file with the events of one day, while it is written to the folder."""
 
     def __init__(self, folder: Folder, table: str, column: str, day: int, schema: pa.Schema, load: str) -> None:
         self._day = day
@@ -118,8 +120,8 @@ class _File:
         self.name = folder.name(f"{table}/{self._path}")
         self._load = load
         self._schema = schema
-        folder.require()  # otherwise Arrow would make the folder of a disk that is not mounted
-        # The name is unique, so there is no need to check that the file is new.
+        folder.require()  # otherwise Arrow would make the missing folder of a disk that is not mounted
+        # The name is unique, so no check is needed that the file is new.
         self._sink = folder.storage.create(self.name, overwrite=True)
         self._out = _Out(self._sink)
         self._writer = pq.ParquetWriter(
@@ -129,7 +131,8 @@ class _File:
             compression_level=1,
             use_dictionary=[field.name for field in schema if pa.types.is_string(field.type)] + [load],
             column_encoding={schema.names[-1]: "DELTA_BINARY_PACKED"},
-            # The largest number in statistics is never NaN, so DuckDB and other readers would skip rows with NaN.
+            # The maximum in statistics is never NaN. So with statistics, DuckDB and other readers would skip rows with
+            # NaN.
             write_statistics=[field.name for field in schema if not pa.types.is_floating(field.type)],
         )
         self._pending: list[pa.Table] = []
@@ -138,8 +141,9 @@ class _File:
         self._loads: list[int] = []
 
     def takes(self, day: int, first: datetime) -> bool:
-        """Whether rows of `day` may follow in this file; `first` is the date of the first row."""
-        # Two files of a load must not share a date, or reading them in turn would not give the rows in order.
+        """Whether rows of `day` may be added to this file. `first` is the date of the first of these rows."""
+        # Two files of a load must not share a date. Otherwise, reading one file after the other would not return the
+        # rows in order.
         return day == self._day and first >= self._dates[1] and (self._rows < ROWS_PER_FILE or first == self._dates[1])
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
@@ -163,7 +167,7 @@ class _File:
         self._pending, self._waiting, self._bytes = [], 0, 0
 
     def close(self) -> tuple[str, dict[str, Any]]:
-        """Finish the file. Returns the object's name, and the action that adds it to the table."""
+        """Finish the file. Returns the name of the object, and the action that adds the file to the table."""
         self._flush()
         self._writer.close()
         self._sink.complete()
@@ -224,7 +228,7 @@ class _Out:
 
 
 def numbered(batches: Iterable[pa.RecordBatch], columns: Sequence[Column], load: int) -> Iterator[pa.RecordBatch]:
-    """Add the hidden columns to the rows of a load: the number of the load, and the number of each row."""
+    """Add two hidden columns to the rows of a load: the number of the load, and the number of each row."""
     schema = file_schema(columns)
     row = 0
     for batch in batches:

@@ -1,8 +1,8 @@
-"""Spark, or another server that speaks Spark Connect, over the tables in a shared folder.
+"""Spark, or another server that supports Spark Connect, as an engine for the tables in a shared folder.
 
 engine.py      runs plans as statements over the files that the plans need
 stream.py      a running statement, and its batches
-spill.py       large answers, which the server writes to files
+spill.py       large results, which the server writes to files
 session.py     the session on the server, TLS and token, and errors
 dialect.py     the SQL of Spark where engines differ
 sql.py         Spark's SQL, as sqlglot writes it

@@ -1,8 +1,8 @@
-"""Formats and parses dates in Spark's SQL, by the date patterns of the language.
+"""Formats and parses dates in Spark's SQL, with the date patterns of the query language.
 
-The embedded engine accepts one digit instead of two, and blanks around a date. Spark's own parser does not, so a text
-is parsed by a regular expression. Spark writes a sign before years of more than four digits, so years are written by
-the code of this module.
+The embedded engine accepts one digit instead of two, and blanks around a date. Spark's own parser does not accept them,
+so a text is parsed with a regular expression. Spark writes a sign before years of more than four digits, so this module
+writes years with its own SQL.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BLANK = r"[ \t\n\x0B\f\r]*"
 
 
 def formatted(value: exp.Expr, pattern: DatePattern) -> exp.Expr:
-    """SQL that writes a timestamp as text in a date pattern."""
+    """Return SQL that writes a timestamp as text in a date pattern."""
 
     def write(time: str) -> str:
         short = _date_format(time, pattern)
@@ -40,9 +40,10 @@ def formatted(value: exp.Expr, pattern: DatePattern) -> exp.Expr:
 
 
 def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
-    """SQL that reads a text in a date pattern as a timestamp; null if the text does not fit the pattern.
+    """Return SQL that reads a text in a date pattern as a timestamp.
 
-    If a part occurs twice in the pattern, its last value counts.
+    The result of the SQL is null if the text does not fit the pattern. If the pattern has a part twice, the last value
+    of the part is used.
     """
     parts = [part for part in pattern if isinstance(part, DatePart)]
     groups = {part: index for index, part in enumerate(parts, start=1)}
@@ -62,7 +63,7 @@ def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
             seconds += f" + try_cast(rpad({digits(DatePart.MILLISECOND)}, 3, '0') AS INT) / 1000"
         date = f"try_make_timestamp({', '.join(map(number, large))}, CAST({seconds} AS DECIMAL(8, 6)))"
         fits = f"{text} RLIKE {regex}"
-        if DatePart.SECOND in groups:  # Spark accepts the second 60
+        if DatePart.SECOND in groups:  # Spark accepts 60 as the second
             fits += f" AND {number(DatePart.SECOND)} < 60"
         return f"CASE WHEN {fits} THEN {date} END"
 
@@ -70,7 +71,7 @@ def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
 
 
 def _date_format(time: str, parts: Iterable[DatePart | str]) -> str:
-    """SQL that formats a time by some parts of a date pattern. Java has the same names for these parts."""
+    """Return SQL that formats a time in some parts of a date pattern. The names of these parts are the same in Java."""
     java = (part.value if isinstance(part, DatePart) else "'" + part.replace("'", "''") + "'" for part in parts)
     return f"date_format({time}, {_literal(''.join(java))})"
 
@@ -78,7 +79,7 @@ def _date_format(time: str, parts: Iterable[DatePart | str]) -> str:
 def _written(text: str) -> str:
     """Return a regular expression for the text between two parts of a pattern.
 
-    Blanks in it match any number of blanks.
+    Blanks in the text match any number of blanks.
     """
     pieces = re.split(r"([ \t\n\x0b\f\r]+)", text)
     return "".join(_BLANK if index % 2 else escaped(piece) for index, piece in enumerate(pieces))

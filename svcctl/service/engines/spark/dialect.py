@@ -1,4 +1,4 @@
-"""The Dialect of Spark, for Spark's own server and for other servers that speak Spark Connect."""
+"""The Dialect of Spark, for Spark's own server and for other servers that support Spark Connect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svcctl.service.language.dialect import DatePattern
 from svcctl.service.language.json_path import JsonStep
 
 POSITION = "(position)"
-"""The name for the position of a row in a plan. The engine replaces the name by columns."""
+"""The name for the position of a row in a plan. The engine replaces this name by columns."""
 _MIN_INT8 = exp.Cast(this=exp.Literal.string(str(-(2**63))), to=exp.DataType(this=exp.DType.BIGINT))
 _TRIED: Mapping[type[exp.Expr], str] = {
     exp.Add: "try_add",
@@ -54,8 +54,8 @@ class SparkDialect:
         return exp.TryCast(this=sql, to=to)
 
     def first_match(self, texts: list[exp.Expr], pattern: str, group: int) -> exp.Expr:
-        # Servers return "" in three cases: there is no match, the group takes no part in the match, or the group's
-        # match is empty. So "" becomes null if the group cannot be empty.
+        # Servers return "" in three cases: there is no match, the group takes no part in the match, or the match of the
+        # group is empty. So "" becomes null if the match of the group cannot be empty.
         text, copy = texts
         body = body_of_group(pattern, group)
         if body is None:
@@ -92,7 +92,7 @@ class SparkDialect:
 class _SparkJson:
     """The JsonSql of Spark.
 
-    It looks up a path step by step, because servers differ if several members have the same name.
+    A path is looked up step by step, because servers differ if several members have the same name.
     """
 
     def replace_matches(self, sql: exp.Expr, pattern: str, replacement: str, times: int = 1) -> exp.Expr:
@@ -115,12 +115,12 @@ class _SparkJson:
 
 
 def _but_smallest(sql: exp.Expr) -> exp.Expr:
-    """SQL for a whole number; null for the smallest whole number, because its negative does not exist."""
+    """Return SQL for a whole number. The smallest whole number becomes null, because its negative does not exist."""
     return exp.Nullif(this=sql, expression=_MIN_INT8.copy())
 
 
 def _float_text(x: str) -> str:
-    """SQL that converts a float8 to text, as in `Dialect.float_text`."""
+    """Return SQL that converts a float8 to text, as in `Dialect.float_text`."""
     text = f"CAST({x} AS STRING)"
     plain = rf"regexp_replace(CAST(try_cast({text} AS DECIMAL(38, 21)) AS STRING), '(\\.[0-9]+?)0+$', '$1')"
     mantissa = rf"regexp_replace(regexp_extract({text}, '^[^eE]+', 0), '\\.0$', '')"

@@ -1,7 +1,7 @@
-"""Runs plans on Spark, over tables in a shared folder that both Spark and this service can reach.
+"""Runs plans on Spark. Spark and this service must both have access to the shared folder of tables.
 
-A plan becomes a statement that names each file it needs, with the columns of the file. So Spark need not know the
-format of the tables, and reads exactly the files of the snapshot.
+A plan becomes a statement that names each file that the plan needs, and the columns of the file. So Spark need not know
+the format of the tables, and reads exactly the files of the snapshot.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TYPES: Mapping[Type, str] = {
 
 
 class SparkReader:
-    """Runs plans over the tables of a shared folder. Answers of at least `spilled_rows` rows are written to files."""
+    """Runs plans over the tables of a shared folder. Results of at least `spilled_rows` rows are written to files."""
 
     dialect = SparkDialect()
 
@@ -94,7 +94,7 @@ def on_spark(lake: Lake, uri: str, environment: Mapping[str, str]) -> SparkReade
 
 
 def _name_of_files() -> str:
-    """Return a unique name for the files of one statement, because all statements of a session share their names."""
+    """Return a unique name for the files of one statement. All statements of a session share the same names."""
     return f"svcctl_{uuid.uuid4().hex}"
 
 
@@ -123,14 +123,17 @@ def _paths(uri: str, files: Sequence[File], matcher: Matcher) -> list[str]:
 
 
 def _reached(uri: str, matcher: Matcher) -> str:
-    """Return a URI in the shared folder in the form that the server needs. Spark's own server calls S3 `s3a`."""
+    """Return a URI in the shared folder in the form that the server needs.
+
+    The server of Apache Spark needs the scheme `s3a` for S3.
+    """
     if "://" not in uri:
         return f"file://{uri}"
     return f"s3a{uri.removeprefix('s3')}" if matcher is Matcher.JAVA and uri.startswith("s3://") else uri
 
 
 def _written(session: Session, relation: Any, uri: str) -> Any:
-    """Return a plan that writes the rows of a relation, in order, to a folder of Parquet files."""
+    """Return a plan that writes the rows of a relation to a folder of Parquet files, in order."""
     proto = session.proto
     mode = proto.WriteOperation.SaveMode.SAVE_MODE_ERROR_IF_EXISTS
     operation = proto.WriteOperation(input=relation, source="parquet", path=uri, mode=mode)

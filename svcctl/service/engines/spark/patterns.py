@@ -1,9 +1,9 @@
-"""Translates the language's regular expressions, which have the syntax of RE2, for Java and for Rust.
+"""Translates the regular expressions of the query language for Java and for Rust. They have the syntax of RE2.
 
-Spark's own server matches with Java, Sail with Rust's regex. Most parts of a pattern mean the same in all three. This
-module rewrites the other parts: ASCII classes (\\d, \\w, \\s, \\b and [:alpha:]), the meaning of a dot and of $ at the
-end of a line, names of groups, quotes, octal numbers, and brackets and operators inside a class. It adds no capturing
-group. Patterns must be valid in RE2.
+Spark's own server matches with Java. The server Sail matches with Rust's regex. Most parts of a pattern have the same
+meaning in RE2, Java and Rust. This module rewrites the other parts: ASCII classes (\\d, \\w, \\s, \\b and [:alpha:]),
+the meaning of a dot and of $ at the end of a line, names of groups, quotes, octal numbers, and brackets and operators
+inside a class. The translation adds no capturing group. Patterns must be valid in RE2.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _EDGES = {
     (Matcher.RUST, "B"): r"(?-u:\B)",
 }
 _FLAGS = {Matcher.JAVA: "(?d)", Matcher.RUST: ""}
-"""The flags before each pattern. (?d) has the effect that in Java only \\n ends a line."""
+"""The flags that are written before each pattern. With (?d), Java treats only \\n as the end of a line."""
 _TOKEN = re.compile(
     r"""\\Q(?P<quoted>.*?)(?:\\E|\Z)
     | \\(?P<octal>[1-7][0-7]{1,2}|0[0-7]{0,2})
@@ -72,7 +72,7 @@ def pattern_for(pattern: str, matcher: Matcher) -> str:
 def body_of_group(pattern: str, group: int) -> str | None:
     """Return the pattern inside a capturing group.
 
-    Return the whole pattern for group 0, and None if there is no such group.
+    For group 0, return the whole pattern. If there is no such group, return None.
     """
     if group == 0:
         return pattern
@@ -100,7 +100,7 @@ def body_of_group(pattern: str, group: int) -> str | None:
 def _pieces(pattern: str, matcher: Matcher) -> Iterator[str]:
     tokens = list(_TOKEN.finditer(pattern))
     lines: list[bool] = [False]
-    """For each open group, whether ^ and $ in it match at the beginning and end of each line."""
+    """For each open group, whether ^ and $ in the group match at the beginning and end of each line."""
     index = 0
     while index < len(tokens):
         token = tokens[index]
@@ -111,7 +111,7 @@ def _pieces(pattern: str, matcher: Matcher) -> Iterator[str]:
             yield text
         elif kind == "name":
             lines.append(lines[-1])
-            yield "("  # the name is not needed, and Java refuses a name with a _
+            yield "("  # the name is not needed, and Java refuses a name with _
         elif text == "(":
             lines.append(lines[-1])
             yield text
@@ -156,7 +156,7 @@ def _flags(flags: str, close: str, matcher: Matcher, lines: list[bool]) -> str:
         lines.append(here)
     else:
         lines[-1] = here
-    if matcher is Matcher.JAVA:  # the flag i of Java ignores only the case of ASCII letters
+    if matcher is Matcher.JAVA:  # without the flag u, the flag i of Java ignores only the case of ASCII letters
         on, off = on.replace("i", "iu"), off.replace("i", "iu")
     return f"(?{on}{'-' if off else ''}{off}{close}"
 
@@ -164,7 +164,7 @@ def _flags(flags: str, close: str, matcher: Matcher, lines: list[bool]) -> str:
 def _class(tokens: list[re.Match[str]], index: int, matcher: Matcher) -> tuple[int, str]:
     """Translate the class that begins before the token `index`.
 
-    Returns the index of the token after the class, and its text.
+    Returns the index of the token after the class, and the text of the translated class.
     """
     parts: list[str] = []
     negated = tokens[index][0] == "^"
@@ -203,7 +203,7 @@ def _named(token: re.Match[str]) -> str | None:
 
 
 def _translated(token: re.Match[str], matcher: Matcher) -> str:
-    """Translate a token that means the same inside and outside of a class."""
+    """Translate a token that has the same meaning inside and outside of a class."""
     match token.lastgroup:
         case "quoted":
             return "".join(map(_point, token["quoted"]))
@@ -224,7 +224,7 @@ def _translated(token: re.Match[str], matcher: Matcher) -> str:
 def _property(text: str, matcher: Matcher) -> str:
     """Translate a Unicode class.
 
-    Java has another prefix for scripts, and only RE2 allows a negation inside the braces.
+    Java has another prefix for scripts. Only RE2 allows a negation inside the braces.
     """
     kind, name = text[0], text[1:].strip("{}")
     if name.startswith("^"):

@@ -1,9 +1,10 @@
-"""The connection to a server that speaks Spark Connect: its session, TLS and token, and its errors as errors of svcctl.
+"""The connection to a server that supports Spark Connect: its session, TLS and token, and its errors.
 
-A session belongs to a process of the server, and the server may forget an idle session. If the session is gone, the
-next statement begins a new one, so that a restarted server is used at once. The messages are sent by this module,
-because Spark's own client waits minutes for a server that is gone, and cannot be interrupted. Nothing here logs or
-prints the token.
+Errors of the server become errors of svcctl. A session belongs to a process of the server, and the server may end an
+idle session. If the session has ended, the next statement begins a new session. So a restarted server is used at once.
+
+This module sends the messages itself. Spark's own client would wait minutes for a server that has stopped, and cannot
+be interrupted. This module never logs or prints the token.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from svcctl.service.settings import SPARK_CA_BUNDLE, SPARK_TOKEN
 
 PORT = 15002
 REACHED_SECONDS = 3.0
-"""The time to wait for a server that does not answer, in seconds: it may be restarting."""
+"""The time, in seconds, to wait for a server that does not answer. The server may be restarting."""
 REASON_SECONDS = 0.2
-"""The time to wait for the reason why a server does not answer, in seconds."""
+"""The time, in seconds, to wait for the reason why a server does not answer."""
 REQUEST_SECONDS = 30.0
 """The maximum time, in seconds, for a server to begin or end a session, or to receive an interrupt."""
 MESSAGE_BYTES = 128 << 20
@@ -38,7 +39,7 @@ _TIME_ZONE = "spark.sql.session.timeZone"
 _SESSION_SETTINGS = {
     _TIME_ZONE: "UTC",
     "spark.sql.ansi.enabled": "true",
-    # Adaptive execution finishes a stage that begins while its operation is interrupted.
+    # With adaptive execution, a stage that begins during an interrupt would still run to its end.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -52,13 +53,13 @@ _WHY = {
     "Failed parsing HTTP/2": ": the server there does not speak Spark Connect, or requires TLS",
     "WRONG_VERSION_NUMBER": ": the server there does not speak TLS, which a token or SVCCTL_SPARK_CA_BUNDLE requires",
 }
-"""The reason why a server does not answer, by a part of gRPC's message."""
+"""The reason why a server does not answer. Each key is a part of gRPC's message."""
 _REFUSED = ("UNAUTHENTICATED", "PERMISSION_DENIED", "UNIMPLEMENTED")
 _BROKEN = re.compile(r"Stream removed|Received (?:RST_STREAM|GOAWAY)|Socket closed|Connection reset")
-"""Matches the message of gRPC when a proxy in front of the server ends a call."""
+"""A pattern for the message of gRPC if a proxy in front of the server ends a call."""
 _CERTIFICATE = re.compile("CERTIFICATE_VERIFY_FAILED|Peer name .* is not in peer certificate")
 _LOST_SESSION = re.compile(r"SESSION_(?:CHANGED|CLOSED|NOT_FOUND)|INVALID_HANDLE|session [\w-]+ is not running")
-"""Matches the messages of Spark and of Sail when the server no longer has a session."""
+"""A pattern for the messages of Spark and of Sail if the server no longer has a session."""
 _HINT = "check SVCCTL_SPARK_TOKEN and SVCCTL_SPARK_CA_BUNDLE, which the service reads when it starts"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -106,7 +107,10 @@ class Server:
         return self.ca_bundle is not None or (self.token is not None and not here)
 
     def authorities(self) -> bytes | None:
-        """Return the trusted certificates, or None for the system's own. Raises UsageError when they cannot be read."""
+        """Return the trusted certificates from `ca_bundle`. Return None if the certificates of the system are used.
+
+        Raises UsageError if the file cannot be read.
+        """
         try:
             return self.ca_bundle.read_bytes() if self.ca_bundle else None
         except OSError as error:
@@ -144,12 +148,12 @@ class Session:
     def is_of(self, response: Any) -> bool:
         """Whether a response comes from this session.
 
-        A session of another server process would not have our settings.
+        A session of another server process would not have the settings of this session.
         """
         return self._server_side in (None, response.server_side_session_id)
 
     def check(self) -> None:
-        """Raise gRPC's error if the server no longer has this session."""
+        """Raise an error of gRPC if the server no longer has this session."""
         operation = self.proto.ConfigRequest.Operation(get=self.proto.ConfigRequest.Get(keys=[_TIME_ZONE]))
         request = self.proto.ConfigRequest(**self._who, operation=operation)
         self._stub.Config(request, metadata=self._metadata, timeout=REQUEST_SECONDS)
@@ -175,7 +179,10 @@ class Session:
             )
 
     def _find_matcher(self) -> Matcher:
-        """Return the kind of regular expressions that the server uses. A pattern that only Java accepts shows it."""
+        """Return the kind of regular expressions that the server uses.
+
+        The server gets a pattern that only Java accepts.
+        """
         import grpc
 
         query = "SELECT 'a' RLIKE '(?=a)' AS java"
@@ -191,7 +198,7 @@ class Session:
 
 
 class SparkConnection:
-    """The current session on a server. The session begins when it is first needed."""
+    """The current session on a server. The session begins at its first use."""
 
     def __init__(self, server: Server) -> None:
         extras.need("spark", "queries on Spark")
@@ -202,10 +209,10 @@ class SparkConnection:
         self._channel: Any = None
 
     def session(self, *, answers: bool = False) -> Session:
-        """Return the current session.
+        """Return the current session. If there is no session, begin a new session.
 
-        Pass `answers` if the server is known to answer; then nothing waits for it. Raises Unavailable when the server
-        does not answer, and ServiceError when it refuses access.
+        `answers` means that the server is known to answer, so this method does not wait for it. Raises Unavailable if
+        the server does not answer, and ServiceError if the server refuses access.
         """
         with self._lock:
             if self._session is None:
@@ -214,7 +221,7 @@ class SparkConnection:
             return self._session
 
     def forget(self, session: Session | None) -> None:
-        """Discard a session, so that the next statement begins a new one."""
+        """Discard a session, so that the next statement begins a new session."""
         with self._lock:
             if self._session is session:
                 self._session = None
@@ -251,9 +258,9 @@ class SparkConnection:
         return self._channel
 
     def _reached(self) -> Any:
-        """Return a channel to the server.
+        """Wait until the server answers, and return a channel to the server.
 
-        Raises Unavailable when the server does not answer, and ServiceError when it is not trusted.
+        Raises Unavailable if the server does not answer, and ServiceError if its certificate is not trusted.
         """
         import grpc
 
@@ -268,9 +275,9 @@ class SparkConnection:
 
     @contextmanager
     def translated(self, session: Session | None) -> Iterator[None]:
-        """Raise errors of the server as ServiceError, or as Unavailable if the server may answer later.
+        """Turn errors of the server into ServiceError, or into Unavailable if the server may answer later.
 
-        The message has one line.
+        The message of the error has one line.
         """
         import grpc
         import pyarrow as pa
@@ -281,13 +288,13 @@ class SparkConnection:
             raise self._error(error, session) from None
 
     def ended(self, session: Session | None, message: str = "") -> Unavailable:
-        """Return the error for a server that is gone or was restarted. `message` is gRPC's message."""
+        """Return the error for a server that has stopped or was restarted. `message` is gRPC's message."""
         self.forget(session)
         why = next((why for pattern, why in _WHY.items() if pattern in message), ", or has ended")
         return Unavailable(f"Spark at {self._server.address} does not answer{why}")
 
     def _error(self, error: Exception, session: Session | None) -> SvcctlError:
-        if isinstance(error, OSError):  # an error in the files of a large answer
+        if isinstance(error, OSError):  # an error in the files of a large result
             reason = error.strerror or str(error).partition("\n")[0]
             return Unavailable(f"the answer cannot pass through the shared folder: {reason}")
         code, text = status(error), str(getattr(error, "details", lambda: error)())
@@ -306,15 +313,16 @@ class SparkConnection:
 
 
 def status(error: Exception) -> str | None:
-    """Return the name of an error's gRPC status; None for an error that is not of gRPC."""
+    """Return the name of an error's gRPC status. Return None for an error that is not from gRPC."""
     code = getattr(error, "code", None)
     return None if code is None else str(code().name)
 
 
 def _import_messages() -> None:
-    """Import the messages of Spark's client without its warnings about packages that nothing here uses.
+    """Import the messages of Spark's client, without its warnings about packages that are not needed here.
 
-    Spark's client mistakes a program without a file, such as a worker of pytest, for one of its own tools and ends it.
+    Some programs have no file, such as a worker of pytest. Spark's client mistakes such a program for one of its own
+    tools and ends it. So the program gets a file name during the import.
     """
     main = sys.modules["__main__"]
     nameless = not hasattr(main, "__file__")

@@ -1,10 +1,12 @@
-"""Large answers of Spark: the server writes them to Parquet files next to the tables, and this service reads the files.
+"""Large results of Spark. The server writes them to Parquet files next to the tables, and this service reads the files.
 
-A server of Spark Connect holds in memory the part of an answer that its client has not read yet, so it fails with large
-answers. Files have no such limit. The files of an answer are removed when the answer ends.
+A server of Spark Connect holds in memory the part of a result that its client has not read yet. So the server fails if
+a result is large. Files do not have this limit. The files of a result are removed when the result was read or the query
+ends early.
 
-Any process removes the files of killed processes. Each process that has files here writes a growing number; if the
-number has not changed for a while, the process is dead.
+The files of killed processes must also be removed. Each process that has files here regularly writes a growing number.
+If the number of a process has not changed for DEAD_SECONDS, the process is dead. Any other process then removes its
+files.
 """
 
 from __future__ import annotations
@@ -33,15 +35,15 @@ ALIVE = "alive"
 BEAT_SECONDS = 10.0
 DEAD_SECONDS = 60.0
 ROWS = 1_000_000
-"""Answers of this many rows, or of fewer large rows, are written to files.
+"""Results of at least this many rows are written to files. If rows are large, fewer rows are enough.
 
-The number of rows in an answer is estimated by the number of rows that are read.
+The number of rows in a result is estimated by the number of rows that the query reads.
 """
 BUFFER_BYTES = 1 << 20
 Place = tuple[Any, ...]
-"""The place of a row in an answer: a 0, then the values by which the row is ordered.
+"""The sort key of a row in a result: a 0, followed by the values by which the rows are ordered.
 
-In an answer without an order, every row has the place (0,).
+In a result without an order, every row has the key (0,).
 """
 
 _log = logging.getLogger("svcctl.service")
@@ -50,23 +52,26 @@ _log = logging.getLogger("svcctl.service")
 def is_large(select: exp.Select, rows: int, least: int) -> bool:
     """Whether a plan reads at least `least` rows and may return all of them.
 
-    `rows` is the number of rows that it reads.
+    `rows` is the number of rows that the plan reads.
     """
     return rows >= least and select.find(exp.AggFunc, exp.Group, exp.Limit) is None
 
 
 @dataclass(slots=True)
 class _Other:
-    """Another process that has files: the last number that it wrote, and the time when this number was first seen."""
+    """Another process that has files.
+
+    `number` is the last number that it wrote, and `since` is when this number was first seen.
+    """
 
     number: bytes
     since: float
 
 
 class Spills:
-    """The folder of this process's large answers.
+    """The folder with the large results of this process.
 
-    A thread shows that the process is alive, and removes dead folders.
+    A thread regularly shows other processes that this process is alive, and removes the folders of dead processes.
     """
 
     def __init__(self, lake: Lake, *, beat_seconds: float = BEAT_SECONDS, dead_seconds: float = DEAD_SECONDS) -> None:
@@ -94,20 +99,23 @@ class Spills:
             self._remove(self._own)
 
     def begin(self) -> str:
-        """Return a new name, below `uri`, for the files of an answer."""
+        """Return a new name, below `uri`, for the files of a result."""
         with self._guard:
             if not self._beats:
                 self._beat()
         return f"{self._own}/{uuid.uuid4().hex}"
 
     def end(self, name: str) -> None:
-        """Remove the files of an answer."""
+        """Remove the files of a result."""
         if not self._remove(name):
             with self._guard:
                 self._left.add(name)
 
     def read(self, name: str, keys: int, rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of an answer in order, without the last `keys` columns, which are the sort keys."""
+        """Yield the rows of a result in order.
+
+        The last `keys` columns of the files are the sort keys and are left out.
+        """
         infos = self._files.get_file_info(FileSelector(name, recursive=True, allow_not_found=True))
         parts = [_Part(self._files, info.path, keys, rows) for info in infos if info.path.endswith(".parquet")]
         yield from merged([part for part in parts if part.first])
@@ -128,7 +136,7 @@ class Spills:
                 return
 
     def _beat(self) -> None:
-        self._folder.require()  # otherwise this would make the folder of a disk that is not mounted
+        self._folder.require()  # otherwise the next lines would make the missing folder of a disk that is not mounted
         self._beats += 1
         self._files.create_dir(self._own)
         with self._files.open_output_stream(f"{self._own}/{ALIVE}") as out:
@@ -154,7 +162,7 @@ class Spills:
                 self._remove(name)
 
     def _remove(self, name: str) -> bool:
-        """Remove a folder. Returns True if it is gone."""
+        """Remove a folder. Returns True if the folder no longer exists."""
         with suppress(OSError):
             self._files.delete_dir(name)
         try:
@@ -164,7 +172,7 @@ class Spills:
 
 
 class _Part:
-    """A file of an answer. Its rows are ordered by its last `keys` columns."""
+    """A file of a result. The rows of the file are ordered by its last `keys` columns."""
 
     def __init__(self, files: FileSystem, path: str, keys: int, rows: int) -> None:
         self._files = files
@@ -177,12 +185,12 @@ class _Part:
             self._rows = max(1, min(rows, BYTES_PER_BATCH * file.metadata.num_rows // max(1, size)))
             first_row = next(file.iter_batches(1), None)
         self.first: Place = () if first_row is None else (0, *self._place(first_row, 0))
-        """The place of the next row of the answer in this file; empty at the end of the file."""
+        """The sort key of the next row in this file. It is empty at the end of the file."""
 
     def until(self, place: Place) -> Iterator[pa.RecordBatch]:
-        """Yield the next rows up to a place, or all rows for an empty place.
+        """Yield the next rows up to the sort key `place`. If `place` is empty, yield all rows.
 
-        Then `first` is the place of the next row.
+        Afterwards, `first` is the sort key of the next row.
         """
         while self.first and (not place or self.first <= place):
             batch = self._batch or self._next()
@@ -211,7 +219,7 @@ class _Part:
 def merged(parts: Sequence[_Part]) -> Iterator[pa.RecordBatch]:
     """Merge the rows of all files in order.
 
-    Servers either distribute rows among files or fill one file after another.
+    Some servers distribute the rows among the files, and others fill one file after another.
     """
     waiting = [(part.first, index) for index, part in enumerate(parts)]
     heapify(waiting)

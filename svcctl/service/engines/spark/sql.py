@@ -1,4 +1,4 @@
-"""Spark's SQL as sqlglot writes it, with corrections where Spark differs from the language.
+"""Spark's SQL as sqlglot writes it, with corrections where Spark differs from the query language.
 
 The rules are those of the embedded engine. Aggregates skip nulls. Halves are rounded away from zero, in binary.
 Percentiles are interpolated linearly, with the operations in the same order. Zeros keep their sign.
@@ -14,18 +14,18 @@ from sqlglot.generator import Generator
 from sqlglot.generators.spark import SparkGenerator
 
 MAX_ROWS = 2**31 - 1
-"""The maximum limit and offset that Spark accepts."""
+"""The maximum limit and the maximum offset that Spark accepts."""
 _ALL_WHOLE = "9007199254740992D"
-"""2^53.
+"""2^53. Every float8 from this number on is a whole number.
 
-Every float8 from this number on is whole, so it is not cast: a cast of larger ones to Spark's int8 may overflow.
+Such a number is not cast to Spark's int8, because the cast of a large number may overflow.
 """
 _SPLIT = "134217729D"
-"""2^27 + 1. This factor splits a float8 into halves whose products are exact."""
+"""2^27 + 1. This factor splits a float8 into two halves. The products of such halves are exact."""
 REPEATED = 80
-"""The maximum length, in characters, of SQL that is repeated.
+"""The maximum length, in characters, of SQL that is written several times.
 
-A lambda binds longer SQL; Spark does not compile lambdas.
+Longer SQL is bound to the parameter of a lambda. Shorter SQL is repeated, because Spark does not compile lambdas.
 """
 MAX_DEPTH = 12
 """The maximum nesting depth of bound values. With deeper nesting, servers take too long."""
@@ -34,7 +34,7 @@ Write = Callable[[Generator, exp.Expr], str]
 
 
 class Bound(exp.Expression):
-    """SQL that `body` writes from the SQL of the value `this`. It may contain the value several times."""
+    """SQL that the function `body` writes from the SQL of the value `this`. It may contain the value several times."""
 
     arg_types = {"this": True, "body": True}  # noqa: RUF012
 
@@ -44,27 +44,30 @@ def bound(value: exp.Expr, body: Body) -> exp.Expr:
 
 
 class WideSum(exp.Expression, exp.AggFunc):
-    """The sum of whole numbers; see Dialect.wide_sum."""
+    """The sum of whole numbers, as in `Dialect.wide_sum`."""
 
     arg_types = {"this": True}  # noqa: RUF012
 
 
 def _text(template: str) -> Write:
-    """Write SQL from a template: {0} is the node's `this`, and {1} is the node's `expression`."""
+    """Write SQL from a template. {0} is the node's `this`, and {1} is the node's `expression`."""
     return lambda generator, node: template.format(generator.sql(node, "this"), generator.sql(node, "expression"))
 
 
 def _wide_sum(generator: Generator, node: exp.Expr) -> str:
-    """Sum the upper and lower halves of the numbers separately, which is faster than summing decimals."""
+    """Write SQL that sums the upper and lower halves of the numbers separately.
+
+    This is faster than a sum of decimals.
+    """
     value = f"CAST({generator.sql(node, 'this')} AS BIGINT)"
     high = f"CAST(try_sum(shiftright({value}, 32)) AS DECIMAL(38, 0)) * 4294967296"
     return f"({high} + try_sum({value} & 4294967295))"
 
 
 def _whole(name: str, zero: str) -> Callable[[exp.Expr], Body]:
-    """SQL for floor or ceil of a float8.
+    """Return a writer of SQL for floor or ceil of a float8.
 
-    Spark's own functions return an int8, so they cannot return large numbers or the sign of zero.
+    Spark's own functions return an int8. So they cannot return large numbers or the sign of zero.
     """
     return lambda _: (
         lambda x: (
@@ -75,7 +78,10 @@ def _whole(name: str, zero: str) -> Callable[[exp.Expr], Body]:
 
 
 def _round(node: exp.Expr) -> Body:
-    """SQL that rounds the scaled value of a float8. Spark's own function would round the decimal text of the value."""
+    """Return a writer of SQL that rounds the scaled value of a float8.
+
+    Spark's own function would round the decimal text of the value.
+    """
     scale = f"1e{int(node.args['decimals'].this)}D"
     return lambda x: (
         f"CASE WHEN {x} * {scale} <= 0D AND {x} * {scale} > -0.5D THEN {x} * 0D "
@@ -89,16 +95,16 @@ BODIES: Mapping[type[exp.Expr], Callable[[exp.Expr], Body]] = {
     exp.Floor: _whole("floor", "{0} >= 0D AND {0} < 1D"),
     exp.Round: _round,
 }
-"""For some expressions, the function that writes their SQL. The SQL contains a value several times."""
+"""The function that writes the SQL of an expression, for some expressions. Such SQL contains a value several times."""
 
 
 def _percentile(generator: Generator, node: exp.Expr) -> str:
-    """SQL for a percentile: one of the sorted values, or an interpolation between two of them.
+    """Write SQL for a percentile: one of the sorted values, or an interpolation between two of them.
 
     The result is the same as in the embedded engine. The interpolation is low * (1 - d) + high * d. In the embedded
-    engine, the first product is not rounded (fused). So this SQL adds two errors to the sum: the rounding error `e` of
-    the first product, computed by T. J. Dekker's method from the halves of both factors, and the error of the sum. If a
-    half is infinite, the errors count as zero.
+    engine, the first product is not rounded, because a fused operation computes it. So this SQL adds two errors to the
+    sum. One is the rounding error `e` of the first product. It is computed by T. J. Dekker's method from the halves of
+    both factors. The other is the rounding error of the sum. If a half is infinite, no error is added.
     """
     place = f"((size(a) - 1) * {generator.sql(node, 'expression') or '0.5'}D)"
     low, high = (f"get(a, CAST({way}({place}) AS INT))" for way in ("floor", "ceil"))
@@ -127,7 +133,10 @@ def _percentile(generator: Generator, node: exp.Expr) -> str:
 
 
 def _joined(generator: Generator, node: exp.Expr) -> str:
-    """SQL for the distinct values of a group, joined as text; collect_set skips nulls."""
+    """Write SQL that joins the distinct values of a group as text.
+
+    Nulls are skipped, because collect_set skips nulls.
+    """
     distinct = node.find(exp.Distinct)
     assert distinct is not None
     value = generator.sql(distinct.expressions[0])
@@ -136,7 +145,7 @@ def _joined(generator: Generator, node: exp.Expr) -> str:
 
 
 def _split(generator: Generator, node: exp.Expr) -> str:
-    """SQL for one part of a text, by its index. Separators become regular expressions.
+    """Write SQL for one part of a text, by its index. Separators become regular expressions.
 
     An empty separator is treated separately, because servers differ.
     """
@@ -155,7 +164,7 @@ def escaped(text: str) -> str:
 def _balanced(word: str) -> Write:
     """Write a chain of conditions as a balanced tree.
 
-    A long chain can crash servers, because they parse it by recursion.
+    A long chain can crash servers, because they parse the chain by recursion.
     """
 
     def write(generator: Generator, node: exp.Expr) -> str:
@@ -223,9 +232,9 @@ class SparkSql(Spark):
             exp.Replace: lambda generator, node: (
                 f"replace({', '.join(generator.sql(node, key) for key in ('this', 'expression', 'replacement'))})"
             ),
-            # the result of Trunc is always cast to a whole number, and Apache Spark casts 2^63 to the largest int8
+            # The result of Trunc is always cast to a whole number. Apache Spark would cast 2^63 to the largest int8.
             exp.Trunc: _text("nullif({0}, 9223372036854775808D)"),
-            # sqlglot would write CAST where it expects that the value always fits
+            # sqlglot would write CAST if it expects that the value always fits
             exp.TryCast: lambda generator, node: (
                 f"try_cast({generator.sql(node, 'this')} AS {generator.sql(node, 'to')})"
             ),

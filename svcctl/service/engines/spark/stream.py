@@ -16,16 +16,16 @@ from svcctl.service.engines import by_bytes
 from svcctl.service.engines.spark.session import Session, SessionLost, SparkConnection
 
 KEEP_SECONDS = 60.0
-"""The interval, in seconds, at which the session is used while an answer is read.
+"""The interval, in seconds, at which the session is used while a result is read.
 
-Reading an answer alone does not stop Sail from ending the session.
+Sail ends a session that is not used, even while a result is read.
 """
 
 
 class SparkStream:
-    """A Stream of the rows of a plan of Spark Connect. Closing it stops the work on the server.
+    """A Stream of the rows of a plan of Spark Connect. Closing the stream stops the work on the server.
 
-    An answer is complete only if the server ends it without an error, and each batch has its stated number of rows.
+    A result is complete only if the server ends it without an error, and if each batch has its stated number of rows.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class SparkStream:
         rows: int,
         written: Callable[[], Iterator[pa.RecordBatch]] | None = None,
     ) -> None:
-        """If the plan writes its rows to files, `written` reads these files."""
+        """Make a stream that has not started. If the plan writes its rows to files, `written` reads these files."""
         self._written = written
         self._connection = connection
         self._session = session
@@ -70,7 +70,7 @@ class SparkStream:
             raise (self._stopped or error) from None
 
     def _executed(self) -> Iterator[pa.RecordBatch]:
-        """Start the plan in the current session, and read the answer of the server."""
+        """Start the plan in the current session, and read the result from the server."""
         with self._connection.translated(self._session):
             with self._starting:
                 self._check()
@@ -86,7 +86,7 @@ class SparkStream:
                     raise self._connection.ended(self._session)
                 if response.HasField("arrow_batch"):
                     yield from self._batches(response.arrow_batch)
-            # when Sail ends a session, it ends the answer as if it were complete
+            # When Sail ends a session, it also ends the result, as if the result were complete.
             self._answered = True
             self._session.check()
 
@@ -125,7 +125,7 @@ class SparkStream:
         self._stop()
 
     def _stop(self) -> None:
-        """Cancel the call, which wakes the reading thread.
+        """Cancel the call, so that the reading thread ends.
 
         Then interrupt the work on the server by the tag of the plan.
         """

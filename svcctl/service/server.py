@@ -276,7 +276,7 @@ def _jobs(service: Service, settings: Mapping[Setting, Any], place: str) -> Jobs
 
 
 class _MaskingFormatter(logging.Formatter):
-    """Formats the lines of the log without the secrets in URLs. This also holds for the lines that libraries write."""
+    """Formats the lines of the log without the secrets in URLs. Lines that libraries write are included."""
 
     def format(self, record: logging.LogRecord) -> str:
         return mask_urls(super().format(record))
@@ -383,9 +383,9 @@ def _answer(server: _Server, sockets: list[socket.socket]) -> None:
     # second signal, so that it does not end the process.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
-    # The objects that exist now are needed until the process ends, so the garbage collector ignores them. Without this,
-    # the collector visited all objects at every hundredth query. That delayed running queries by the time of up to five
-    # queries.
+    # The objects that exist now are needed until the process ends, so the garbage collector need not visit them.
+    # Otherwise, the collector would visit all objects at every hundredth query. This would delay running queries by the
+    # time of up to five queries.
     gc.freeze()
     gc.set_threshold(700, 10, 100)
     try:
@@ -465,10 +465,8 @@ def _touch(lock: int, serving: threading.Event, stopping: threading.Event) -> No
 def settle_repeatedly(service: Service, jobs: Jobs, pause: float, stopping: threading.Event) -> None:
     """Apply changes of the state that other processes made, such as `service accounts`.
 
-    Repeat this every `pause` seconds.
-
-    The loop also probes the disk, renews the leases of jobs, and stores the ends of tables and the last uses of keys.
-    The loop ends when `stopping` is set.
+    The loop runs every `pause` seconds until `stopping` is set. It also probes the disk, renews the leases of jobs, and
+    stores the ends of tables and the last uses of keys.
     """
     is_away = False
     while True:

@@ -1,1 +1,1 @@
-"""Domains, roles, price plans and accounts. The provisioning operations of the interface change them."""
+"""Domains, roles, price plans and accounts. The interface has provisioning operations that change these objects."""

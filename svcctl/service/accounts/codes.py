@@ -31,7 +31,7 @@ class Reason(IntEnum):
 
     NO_DOMAIN = 106, 404, "no-domain"
     ALREADY = 117, 409, "already-so"
-    """The domain is already enabled, or already disabled, as the request demands."""
+    """The domain already has the state that the request demands: enabled or disabled."""
     PENDING = 118, 409, "domain-pending"
     """A pending domain cannot be enabled, disabled or accessed."""
     NO_OWNER = 119, 409, "no-owner"

@@ -91,7 +91,8 @@ def get(store: Store, reseller: str, name: str) -> tuple[StoredDomain, list[Memb
 def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> StoredDomain:
     """Create an Active domain.
 
-    If the reseller has chosen this, the domain gets the applications of its plan and the generic applications.
+    If the reseller has set `include_all_available_apps`, the domain gets the applications of its plan and the generic
+    applications.
     """
     with store.transaction() as connection:
         new, plan = _new_domain(connection, reseller, fields)

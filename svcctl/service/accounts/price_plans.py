@@ -1,8 +1,8 @@
 """Price plans, the resellers that have them, and the policies and applications that a plan includes.
 
-The interface mentions price plans, resellers and features, but has no operations that change them. So a new state
-starts with examples of each, and `svcctl service accounts` changes them. Features are policies and applications. Every
-domain has the generic features.
+Policies and applications are called features. Every domain has the generic features. The interface mentions price
+plans, resellers and features, but has no operations that change them. So a new state starts with examples, and `svcctl
+service accounts` can change them.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def put_feature(store: Store, feature: Feature) -> None:
 def put_plan(store: Store, plan: PricePlan) -> None:
     """Add a price plan, or replace the plan with the same name.
 
-    Raises UsageError if the reseller of the plan does not exist. Also raises UsageError if one of its policies or
-    applications does not exist.
+    Raises UsageError if the reseller of the plan does not exist. Also raises UsageError if one of the plan's policies
+    or applications does not exist.
     """
     with store.transaction() as connection:
         if reseller(connection, plan.reseller) is None:
@@ -143,7 +143,10 @@ def remove_plan(store: Store, reseller: str, name: str) -> None:
 
 
 def remove_feature(store: Store, kind: Kind, name: str) -> None:
-    """Delete a policy or an application, and remove it from plans and domains. Raises NotFound if it does not exist."""
+    """Delete a policy or an application, and remove it from plans and domains.
+
+    Raises NotFound if there is no such policy or application.
+    """
     with store.transaction() as connection:
         if not connection.execute(delete(schema.features).where(*_is_feature(kind, name))).rowcount:
             raise NotFound(f"no {kind} '{name}'")

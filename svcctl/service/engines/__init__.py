@@ -82,8 +82,8 @@ class Stream(Protocol):
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield batches with at least one row. The plan starts with the first batch, and runs while batches are read.
 
-        Raises ServiceError if the engine fails, and Unavailable if another attempt may succeed later. After
-        `interrupt`, raises the `reason` of the interrupt.
+        Raises ServiceError if the engine fails, and Unavailable if another attempt may succeed later. After a call of
+        `interrupt`, raises the `reason` of this call.
         """
 
     @abstractmethod
@@ -99,8 +99,8 @@ class Stream(Protocol):
 class Tables(Protocol):
     """Stored tables of events. Every method may be called from any thread. Reads do not wait for a write.
 
-    A method with the name of a table as an argument raises UnknownTable if there is no such table. The docstrings of
-    methods state exceptions from this.
+    A method that gets the name of a table raises UnknownTable if there is no such table. A method that differs from
+    this rule says so in its docstring.
     """
 
     @abstractmethod
@@ -143,7 +143,7 @@ class Tables(Protocol):
         """Raise an error if a mark of the table is no longer valid.
 
         Raises the error of `replaced` or `moved` if the table was replaced or moved after the mark was made. Raises the
-        error of `lost` if the table has lost rows from before the mark.
+        error of `lost` if the table has lost rows that come before the mark.
         """
 
     @abstractmethod
@@ -162,11 +162,11 @@ class Tables(Protocol):
         load_id: str | None = None,
         go_on: Callable[[], None] | None = None,
     ) -> int:
-        """Store all rows in the order of eventdate, or store no row if an error is raised. Returns the number of rows.
+        """Store rows in the order of eventdate. If an error is raised, no row is stored. Returns the number of rows.
 
-        Columns are matched by name. A column that the rows do not have becomes null. A column that the table does not
-        have is a UsageError. Values are cast to the table's types, and timestamps are cut to milliseconds. Raises
-        ServiceError if a value does not fit, or if a row has no eventdate.
+        Columns are matched by name. A column that the rows do not have becomes null. Raises UsageError if the rows have
+        a column that the table does not have. Values are cast to the table's types, and timestamps are cut to
+        milliseconds. Raises ServiceError if a value does not fit, or if a row has no eventdate.
 
         With `create`, the table is made in the same transaction. With `create` and `replace`, the new table replaces a
         table with the same name. With `change`, the columns of the table are changed in the same transaction. Events
@@ -174,8 +174,8 @@ class Tables(Protocol):
         `ColumnChange.check`, and UsageError if a stored value would change. Raises ColumnsChanged if another load
         changes the columns at the same time, even if this load has no `change`.
 
-        With `load_id`, rows are stored only once: if `has_load` is true for this ID, AlreadyLoaded is raised. `go_on`
-        is called before others can see the change. If `go_on` raises an error, nothing is changed.
+        With `load_id`, rows are stored only once. Raises AlreadyLoaded if `has_load` is true for this ID. `go_on` is
+        called before the new rows become visible. If `go_on` raises an error, nothing is changed.
         """
 
     @abstractmethod
@@ -191,9 +191,9 @@ class Tables(Protocol):
 
     @abstractmethod
     def trim(self, name: str, *, most: int, since: datetime) -> int:
-        """Remove the rows that were stored first, until at most `most` rows are left.
+        """Remove the rows that were stored first, so that at most `most` rows are left.
 
-        If more rows are older than `since` (UTC, without a zone), at least this number of rows is removed. Returns the
+        At least as many rows are removed as the table has rows older than `since` (UTC, without a zone). Returns the
         number of rows that are left. Marks stay valid. Streams that begin later do not return the removed rows.
         """
 
@@ -250,13 +250,12 @@ class Engine:
 
 
 class Engines:
-    """All tables of a service.
+    """All tables of a service. A table is either in the service's own engine or in the engine of a shared folder.
 
-    They are in the service's own engine, and in the engine of a shared folder if there is one.
-
-    New tables are made in `shared`, except the tables named in `own_names`, which are made in `own`. Tables that were
-    loaded before the service had a shared folder stay in `own` until they are moved. If both engines have a table with
-    the same name, the name means the table in `shared`.
+    `own` is the service's own engine. `shared` is the engine of the shared folder, or None if there is no shared
+    folder. New tables are made in `shared`, except the tables named in `own_names`, which are made in `own`. Tables
+    that were loaded before the service had a shared folder stay in `own` until they are moved. If both engines have a
+    table with the same name, the name means the table in `shared`.
     """
 
     def __init__(self, own: Engine, shared: Engine | None = None, own_names: Collection[str] = ()) -> None:
@@ -306,10 +305,9 @@ class Engines:
     def move(self, name: str, *, shared: bool) -> int:
         """Move a table to the shared folder, or from the shared folder to the service's own file.
 
-        Returns the number of rows.
-
-        Marks of the table become invalid. Raises UsageError if there is no shared folder, if the table is already at
-        the target, or if the table must not be moved. Raises UnknownTable if there is no such table.
+        Returns the number of rows. Marks of the table become invalid. Raises UsageError if there is no shared folder,
+        if the table is already at the target, or if the table must not be moved. Raises UnknownTable if there is no
+        such table.
         """
         if self._shared is None:
             raise UsageError(

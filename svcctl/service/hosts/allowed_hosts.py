@@ -44,7 +44,7 @@ _WITH_IPV4 = (
 )
 """The IPv6 networks with addresses that contain an IPv4 address.
 
-The number is the number of bits that follow the IPv4 address in the IPv6 address.
+The second value is the number of bits that follow the IPv4 address in the IPv6 address.
 """
 _METADATA = tuple(map(ip_address, ("168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254")))
 """Addresses of the metadata services of clouds that are not in link-local networks."""
@@ -99,8 +99,8 @@ class AllowedHosts:
     def addresses(self, host: str, port: int, *, listed: bool = False) -> tuple[str, ...]:
         """Return the addresses of a host, if the service may connect to all of them at this port.
 
-        With `listed`, the rules `*` and `public` are ignored. Raises HostRefused if no rule allows one of the
-        addresses. Raises Unavailable if the host has no address. Messages omit the addresses, because addresses in an
+        With `listed`, the rules `*` and `public` are ignored. Raises HostRefused if there is an address that no rule
+        allows. Raises Unavailable if the host has no address. Messages omit the addresses, because addresses in an
         internal network may be secret.
         """
         name = _normal(host)
@@ -163,8 +163,9 @@ def is_public(address: Address) -> bool:
 
 
 def is_special(address: Address) -> bool:
-    """Whether an address belongs to this machine, to its local link, or to a metadata service that gives out
-    credentials.
+    """Whether an address belongs to this machine, to its local link, or to a metadata service of a cloud.
+
+    Such a metadata service gives out credentials.
     """
     inner = _inner(address)
     if inner is not None and is_special(inner):
@@ -185,8 +186,8 @@ def _inner(address: Address) -> IPv4Address | None:
 def _is_own(address: Address) -> bool:
     """Whether an address belongs to this machine.
 
-    To connect to an own address, the system uses the same address as the source. This function only asks the system for
-    the source address, and sends nothing.
+    To connect to one of its own addresses, a machine uses the same address as the source address. This function only
+    asks the system for the source address, and sends nothing.
     """
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -38,10 +38,9 @@ class Brokers:
     def bootstrap(self, servers: str, settings: Mapping[str, str]) -> str:
         """Check a list of servers, and return the list for the library.
 
-        In the returned list, names are replaced by addresses, unless the library needs the names.
-
-        Raises HostRefused if a server is not allowed. Raises Unavailable if a server has no address. Raises
-        ServiceError if the list is invalid.
+        In the returned list, names are replaced by addresses, unless the library needs the names. Raises HostRefused if
+        a server is not allowed. Raises Unavailable if a server has no address. Raises ServiceError if the list is
+        invalid.
         """
         if self._allowed.unlimited:
             return servers

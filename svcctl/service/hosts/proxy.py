@@ -24,8 +24,9 @@ MAX_HEAD_BYTES = 1 << 16
 PIECE_BYTES = 1 << 17
 CONNECT_SECONDS = 5.0
 SEND_SECONDS = 60.0
-"""The maximum time, in seconds, for a client or a server to accept bytes, and for a client to send the head of a
-request.
+"""The maximum time, in seconds, for a client or a server to accept bytes.
+
+A client may also take this time to send the head of a request.
 """
 CONNECTED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 REFUSED = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -143,7 +144,8 @@ def _body_bytes(fields: Iterable[str]) -> int:
 def _pass_on(client: socket.socket, server: socket.socket, first: bytes, size: int | None) -> None:
     """Pass on bytes between client and server. `first` are bytes that the client has already sent.
 
-    Return when one of them closes its connection. Also return when the client sends more than `size` bytes.
+    Return when the client or the server closes its connection. Also return when the client sends more than `size`
+    bytes.
     """
     server.settimeout(SEND_SECONDS)
     server.sendall(first[:size])

@@ -1,8 +1,8 @@
 """The limits of open queries and of the work on them, and the order in which queries are worked on.
 
 The work on a query is done in pieces. One piece makes the plan, and each further piece makes a batch of rows. The
-service works on a limited number of pieces at once. Each running piece takes one of these places. Between two pieces, a
-query has no place. So a client that reads slowly takes no place from others.
+service has a limited number of places for pieces. A running piece takes a place. Between two pieces, a query has no
+place. So a client that reads slowly takes no place from other clients.
 
 - A free place goes to the domain that has the fewest places. In this domain, the place goes to the query that has
   waited longest. A query that has already run waits up to HANDICAP seconds longer, so that new queries come first. But
@@ -157,7 +157,7 @@ class OpenQuery:
     async def run(self, work: Callable[..., T], *arguments: Any, interrupt: Interrupt | None = None) -> T:
         """Wait for a place, do a piece of work in a thread, and return the result of the work.
 
-        With `interrupt`, long work may be interrupted. It then starts again from its beginning.
+        With `interrupt`, long work may be interrupted. Interrupted work starts again from its beginning.
         """
         if self.ended.done():
             raise self.ended.result()
@@ -195,7 +195,10 @@ class OpenQuery:
 
 
 async def _interrupt_until_done(running: asyncio.Future[Any], interrupt: Interrupt) -> None:
-    """Interrupt work until it ends. Its result or error is dropped, because the work will start again."""
+    """Interrupt work until it ends.
+
+    The result or the error of the work is dropped, because the work will start again.
+    """
     while not running.done():
         interrupt(ServiceError("the query was interrupted to be run again"))
         await asyncio.wait({running}, timeout=INTERRUPT_SECONDS)

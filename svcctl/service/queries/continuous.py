@@ -5,8 +5,8 @@ whenever there are new results. Rows are returned soon after they are stored. Gr
 period is over. Other groups are returned at `to`.
 
 A query uses the columns that its table had at the first step. So `*` does not include columns that later loads add. If
-a later load changes a column to a wider type, a job uses the new type from its next step on, because the job's rows are
-text. An open response ends with an error, because it has already stated the old type.
+a later load changes a column to a wider type, a job uses the new type from its next step on. This is possible because
+the job's rows are text. An open response ends with an error, because it has already stated the old type.
 
 A period is closed `lag` seconds after its end. Events that are stored after this moment are in no group. `late_after`
 counts these late events if they match the query.
@@ -86,7 +86,7 @@ class Steps:
         # If the range is over, this is the only step of the query, so its plan is made only once.
         first = Step(0, self.schedule.skip, None, None, start, end, self._launched, self._at_once)
         self.shape = self.plan(first)
-        """The plan of the first step. Its table and columns are the same in every step."""
+        """The plan of the first step. Every step has the same table and columns."""
 
     @property
     def _engine(self) -> Engine:
@@ -123,8 +123,8 @@ class Steps:
 
         `rows` is the number of rows that the query has returned so far.
         """
-        # Read the clock before the end of the table. The last step must have all rows that are stored before the query
-        # is due.
+        # Read the clock first and the end of the table afterwards. The last step must have all rows that are stored
+        # before the query is due.
         now = self._launched if self._at_once else to_ms(self._clock())
         mark = self._engine.stored.mark(self._query.table) if self._marked else None
         read = self.schedule.covered if before is None else before
@@ -151,8 +151,9 @@ class Steps:
         return LateEvents(late.count + self._count(before, late.until, self._mark), self._mark)
 
     def _count(self, before: Step, since: Mark | None, until: Mark | None) -> int:
-        """Count the events that were stored between two positions, but have dates in periods that are already
-        closed.
+        """Count the events between two positions that are dated before the end of the step `before`.
+
+        The periods of these events are already closed.
         """
         assert before.end is not None
         plan = compile(
@@ -170,10 +171,9 @@ class Steps:
     def read_up_to(self, step: Step | None) -> int:
         """Return the moment up to which the query has read all events, in epoch milliseconds.
 
-        Return 0 if it is unknown.
-
-        If the query returns rows, this is the moment of the last call of `next`. If the query groups by periods, this
-        is the end of `step`, which is the last step so far.
+        If the query returns rows, this is the moment of the last call of `next`, but at most the end of the range. If
+        the query groups by periods, this is the end of `step`, which is the last step so far. If the moment is unknown,
+        0 is returned.
         """
         match self.schedule.kind:
             case StepKind.ARRIVALS:
@@ -185,8 +185,8 @@ class Steps:
     def plan(self, step: Step, *, dated: bool = False) -> Plan:
         """Compile the plan of a step. With `dated`, the plan has an additional column with the date of each row.
 
-        Raises ServiceError if the table was replaced by a table with other columns. Also raises ServiceError if a
-        column has another type than in the previous step, unless the query is `repeatable`.
+        Raises ServiceError if the table was replaced by a table with other columns. A column with another type than in
+        the previous step also raises ServiceError. A `repeatable` query accepts another type.
         """
         tables = self._tables()
         key = step, dated, id(tables)  # a write may have changed the order or the columns of a table
@@ -229,9 +229,8 @@ class Steps:
     def _tables(self) -> Catalog:
         """Return the tables of the query's engine.
 
-        If the query's table is not among them, also search the other engines.
-
-        Raises Unavailable if the query's table cannot be read.
+        If the query's table is not among these tables, also search the other engines. Raises Unavailable if the query's
+        table cannot be read.
         """
         name = self._query.table
         tables = self._engine.stored.tables()

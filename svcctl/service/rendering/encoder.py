@@ -89,8 +89,9 @@ class Encoder:
         return b""
 
     def expressions(self) -> list[str]:
-        """Return DuckDB expressions over the plan's columns, which have the names c0, c1, … `chunk` gets their
-        values.
+        """Return DuckDB expressions over the plan's columns. `chunk` gets the values of these expressions.
+
+        In the expressions, the columns have the names c0, c1 and so on.
         """
         raise NotImplementedError
 

@@ -92,7 +92,7 @@ def quoted_cell(text: str) -> str:
 class JsonRows:
     """The row format of JSON. A row has its values between the texts `opens` and `closes`.
 
-    With `named`, the name of its column precedes each value. Timestamps are epoch milliseconds.
+    If `named` is True, each value follows the name of its column. Timestamps are epoch milliseconds.
     """
 
     opens: str

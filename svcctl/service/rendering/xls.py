@@ -25,9 +25,9 @@ CUT_TEXTS = "x-svc-cut-texts"
 class Xls(SpooledFormat):
     """The response format xls: a workbook of typed cells. If a sheet is full, the rows continue on another sheet.
 
-    Each sheet begins with the header. Values that a spreadsheet cannot store are changed. An int8 beyond 2^53 becomes
-    text. A date before 1900 becomes text. A date outside the years 1 to 9999 becomes its epoch milliseconds. A text
-    that is too long for a cell is cut and ends in `…`.
+    Each sheet begins with the header. Values that a spreadsheet cannot store are changed. An int8 number beyond 2^53
+    becomes text. A date before 1900 becomes text. A date outside the years 1 to 9999 becomes its epoch milliseconds. A
+    text that is too long for a cell is cut and ends in `…`.
     """
 
     content_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"

@@ -1,4 +1,4 @@
-"""The databases that store the state of the service. All of them have the protocol `Database`.
+"""The databases that store the state of the service. Each of them implements the protocol `Database`.
 
     sqlite.py       a file, for one service process and the commands that run at the same time
     postgresql.py   a server, for several service processes
@@ -95,7 +95,7 @@ class Database(Protocol):
     name: str
     """The name of the database in messages, such as `file /x/state.db` or `postgresql://host/name`.
 
-    It never has a password.
+    The name never contains a password.
     """
     shared: bool
     """Whether several service processes can use the database at once, over a network."""
@@ -129,7 +129,7 @@ class Database(Protocol):
 
     @abstractmethod
     def upgrading(self, driver: Any) -> AbstractContextManager[None]:
-        """Prepare the connection for an upgrade. The block runs the upgrade. The connection is restored afterwards."""
+        """Prepare the connection for an upgrade, which the block runs. Restore the connection afterwards."""
 
     @abstractmethod
     def keep_copy(self, driver: Any, version: str) -> str:

@@ -4,7 +4,7 @@ When the service starts, it uses the record to detect lost events. The record ha
 position of the end of each table. This position never becomes smaller.
 
 Events are lost if the identity of the file differs from the record. Events are also lost if a table ends at a smaller
-position than in the record. Both happen after the file was removed or replaced by an older copy, or after the
+position than in the record. This happens if the file was removed or replaced by an older copy. It also happens if the
 write-ahead log of the file was removed or damaged. A loss is stored until an operator confirms it. If the state has no
 record, the present file is accepted.
 """
@@ -26,7 +26,10 @@ from svcctl.service.state.store import Store, replace
 from svcctl.words import counted
 
 LIVE_SECONDS = 60.0
-"""The minimum interval, in seconds, between two records of the ends of growing tables. Loads are recorded at once."""
+"""The minimum time, in seconds, between two writes of the ends of growing tables.
+
+After a load, the ends are written at once.
+"""
 
 _COLUMNS = schema.events_files.c
 
@@ -86,10 +89,8 @@ class EventsRecord:
     def check(self, *, adopts: bool = False) -> Loss | None:
         """Compare the file of events with the record when the service starts.
 
-        Return a new loss, or None if there is no new loss.
-
-        With `adopts`, nothing is compared, and the record is replaced. A start after a reset uses `adopts`, because the
-        reset has deleted the events.
+        Return a new loss, or None if there is no new loss. With `adopts`, nothing is compared, and the record is
+        replaced. A start after a reset uses `adopts`, because the reset has deleted the events.
         """
         with self._store.reading() as connection:
             row = connection.execute(select(schema.events_files).where(_COLUMNS.place == self._place)).first()

@@ -28,7 +28,7 @@ def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | 
     """Check that a folder belongs to the state. If the state has no folder yet, the folder becomes the state's folder.
 
     With `create`, a new folder is created. If the state of a single service changes its folder, return the address of
-    the former folder. Return "none" if the state had no folder before. Return None if the folder does not change.
+    the former folder. Return "none" if such a state had no folder before. Otherwise, return None.
 
     Raises Unavailable if the folder does not exist or has another identity. Raises UsageError if a shared state has a
     folder and the service has no folder.
@@ -43,7 +43,7 @@ def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | 
     now = ("", NO_FOLDER) if folder is None else (folder.identity() or "", folder.uri)
     if row != now:
         with store.transaction() as connection:
-            if connection.execute(select(schema.folder)).first() == row:  # no other service changed the row
+            if connection.execute(select(schema.folder)).first() == row:  # no other service has changed the row
                 connection.execute(delete(schema.folder))
                 connection.execute(insert(schema.folder).values(identity=now[0], uri=now[1]))
     if store.shared and (chosen := _stored_folder(store)) is not None:

@@ -41,9 +41,7 @@ LOCK = 0x73766363746C
 IDLE_MS, WAIT_MS = 2000, 15_000
 """The maximum time between two statements of a transaction, and the maximum time of a statement.
 
-Both are in milliseconds.
-
-The time of a statement includes its wait for the lock.
+Both are in milliseconds. The time of a statement includes its wait for the lock.
 """
 PAUSE_SECONDS = 0.5
 """After a failed connection, further attempts fail at once for this number of seconds."""
@@ -85,9 +83,7 @@ FAILURES: Mapping[type[psycopg.Error], tuple[Failure, str | None]] = {
 Other errors are defects, except an error that reports a lost connection.
 """
 OPEN = "svcctl state "
-"""The beginning of a session's name in pg_stat_activity, followed by the version of the tables that the session
-uses.
-"""
+"""The beginning of the name of a session in pg_stat_activity. The version of the session's tables follows."""
 
 
 class PostgreSQL(Database):

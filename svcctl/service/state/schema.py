@@ -116,7 +116,7 @@ domains = _table(
     Column("status", TEXT, nullable=False),
     Column("deleted_at", INTEGER),
 )
-"""The domains.
+"""The table of domains.
 
 Other tables refer to a domain by its identity, `id`. The row of a deleted domain is kept, so that its identity is never
 given to another domain. A new domain can take the name of a deleted domain.
@@ -143,7 +143,7 @@ accounts = _table(
     Column("expires", INTEGER),
     Column("last_used", INTEGER),
 )
-"""The accounts.
+"""The table of accounts.
 
 An account belongs to a domain or to a reseller. `name` says who uses the key. `created` is null for a key that was
 created before version 0003.
@@ -203,7 +203,7 @@ jobs = _table(
     Column("verified", INTEGER),
     Column("kept_from", INTEGER),
 )
-"""The jobs.
+"""The table of jobs.
 
 A job belongs to a domain or to a reseller. A job that was launched later has a higher `number`. `place` is the
 identifier of the service that has the job's events. `place` is null if every service process has these events.

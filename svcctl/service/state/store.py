@@ -91,8 +91,9 @@ class Store:
     def transaction(self) -> Iterator[Connection]:
         """Run the block as a transaction. Other processes cannot write during the transaction.
 
-        Inside the block of another transaction, the new transaction becomes a part of the outer transaction. While a
-        transaction waits for another process, other threads can read.
+        If the block raises an error, all of its statements are undone. Inside the block of another transaction, the new
+        transaction becomes a part of the outer transaction. While a transaction waits for another process, other
+        threads can read.
         """
         until = time.monotonic() + self._database.lock_wait_seconds
         while True:
@@ -136,7 +137,7 @@ class Store:
             return value
 
     def _begin_writing(self, until: float) -> Transaction | None:
-        """Begin a transaction for writing. Inside such a transaction, begin a savepoint.
+        """Begin a transaction for writing. If a transaction for writing has already begun, begin a savepoint.
 
         Return None if another process has locked the database. After the moment `until` (of the monotonic clock), raise
         StateUnavailable instead.

@@ -23,7 +23,7 @@ class Arriving:
 
     BATCHES_AHEAD batches are read at the beginning. `in_order` is true while all rows read so far are in order of date.
     `count` is the number of rows read so far. `dates` are the earliest and the latest date of these rows, in epoch
-    milliseconds, as the dates are stored. `dates` is None if there are no rows, or if the dates are not timestamps.
+    milliseconds. `dates` is None if there are no rows, or if the dates are not timestamps.
     """
 
     def __init__(self, rows: pa.RecordBatchReader) -> None:

@@ -29,7 +29,7 @@ Item = str | int | None
 def made(table: str, start: int, end: int) -> pa.Table:
     """Return the events of a demo table from the second `start` to before the second `end`, in any order.
 
-    Both are epoch seconds.
+    `start` and `end` are epoch seconds.
     """
     with scratch() as connection:
         return connection.sql(SELECTS[table].format(start=start, end=end)).to_arrow_table()

@@ -28,7 +28,7 @@ _PECULIAR_JSON = "|".join(
         # numbers that DuckDB may write differently
         rf"[:,\[]{_JSON_BLANKS}-?(?:[0-9][0-9.]*[eE]|[0-9]+\.(?:[0-9]+0[^0-9]|0000|[0-9]{{9}}))",
         rf"[:,\[]{_JSON_BLANKS}-?(?:[0-9]{{8,}}\.[0-9]{{4}}|[0-9]{{13,}}\.)|-0[^.0-9]",
-        rf"(?:[\[{{][^\[{{]*){{{MAX_JSON_DEPTH + 1}}}",  # perhaps nested too deep
+        rf"(?:[\[{{][^\[{{]*){{{MAX_JSON_DEPTH + 1}}}",  # may be nested too deep
     )
 )
 """A pattern for JSON in which DuckDB and `json_member` may find different values for a member."""
@@ -66,8 +66,8 @@ class DuckDBDialect:
         return exp.TryCast(this=sql, to=to)
 
     def first_match(self, texts: list[exp.Expr], pattern: str, group: int) -> exp.Expr:
-        # DuckDB returns "" if there is no match. Only DuckDB's list of all matches is null without a match, but making
-        # this list takes longer.
+        # DuckDB returns "" if there is no match. Only DuckDB's list of all matches contains null, but making this list
+        # takes longer.
         text, copy = texts
         arguments = (exp.Literal.string(pattern), exp.Literal.number(group))
         first = exp.func("regexp_extract", text, *arguments, dialect=self.name)

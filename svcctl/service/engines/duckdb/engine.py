@@ -67,12 +67,12 @@ _RUNS = """
         FROM (SELECT eventdate, row_number() OVER () - 1 AS row FROM {relation}) WHERE eventdate < ?
     ) GROUP BY run ORDER BY 1
 """
-"""SQL that returns the rows before a date, as runs of row numbers.
+"""SQL that returns the rows before a date, as runs of consecutive row numbers.
 
 A load causes at most one run, because the rows of each load are sorted.
 """
 FIRST_ROWS, MANY_ROWS = VECTOR_ROWS, 200 * VECTOR_ROWS
-"""FIRST_ROWS is the number of rows that a separate statement reads first, so that they are returned early.
+"""FIRST_ROWS is the number of rows that a separate statement reads first, so that these rows are returned early.
 
 Only plans that read more than MANY_ROWS rows have such a separate statement.
 """
@@ -191,10 +191,10 @@ class DuckDBEngine(Reading):
             }
 
     def settle_losses(self, ends: Mapping[str, int]) -> dict[str, int]:
-        """Find the tables that have lost events since they ended at these positions.
+        """Find the tables that have lost events. `ends` are the positions at which the tables ended earlier.
 
-        Returns the number of lost positions for each such table. From now on, marks of the lost events are refused. A
-        table that was dropped has not lost events.
+        Returns the number of lost positions for each table that has lost events. From now on, marks of the lost events
+        are refused. A table that was dropped has not lost events.
         """
         losses = {}
         with self._write() as cursor:
@@ -370,10 +370,8 @@ class DuckDBEngine(Reading):
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Selects]]:
         """Yield a connection for a plan, and the statements to run on it.
 
-        At the end of the block, the statements are stopped.
-
-        A table may get more rows or lose old rows at any moment. So the marks and all statements are read in one
-        transaction.
+        At the end of the block, the statements are stopped. A table may get more rows or lose old rows at any moment.
+        So the marks and all statements are read in one transaction.
         """
         cursor = self._open_cursor()
         try:
@@ -389,10 +387,9 @@ class DuckDBEngine(Reading):
     def statement(self, select: str, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[Statement]:
         """Run a SELECT in DuckDB's SQL, and read its rows while it runs.
 
-        At the end of the block, the SELECT is stopped.
-
-        If the table of a plan is ordered, the rows of the plan have the order in which they are stored. A plan inside
-        another SELECT keeps its order, because of the setting `preserve_insertion_order`.
+        At the end of the block, the SELECT is stopped. If the table of a plan is ordered, the rows of the plan have the
+        order in which they are stored. A plan inside another SELECT keeps its order, because of the setting
+        `preserve_insertion_order`.
         """
         statement = Statement(self._open_cursor(), [select], rows_per_batch)
         try:
@@ -401,7 +398,7 @@ class DuckDBEngine(Reading):
             statement.close()
 
     def _selects(self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None) -> Selects:
-        """Return one or more SELECTs. Together they return the plan's rows between two row numbers."""
+        """Return one or more SELECTs. Together, the SELECTs return the plan's rows between two row numbers."""
         if (sliced := self._sliced(cursor, plan, since, until)) is not None:
             return sliced
         if self._in_windows(plan):
@@ -463,8 +460,7 @@ class DuckDBEngine(Reading):
     def _sliced(
         self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None
     ) -> Selects | None:
-        """Return SELECTs over slices of a table with long texts, for a plan that returns its rows in the order of
-        events.
+        """Return SELECTs over slices of a table with long texts. The plan must return its rows in the order of events.
 
         Return None for any other table or plan.
         """

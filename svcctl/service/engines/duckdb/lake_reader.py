@@ -1,7 +1,7 @@
 """Reads tables of a shared folder with DuckDB, in this process. Only the files that a query may need are read.
 
-A large result is returned from the start and is not held in memory. Files with rows in order of date are not sorted
-again. Other files are sorted in small parts.
+The first rows of a large result are returned early, and the result is not held in memory. Files with rows in order of
+date are not sorted again. Other files are sorted in small parts.
 """
 
 from __future__ import annotations

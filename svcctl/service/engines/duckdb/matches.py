@@ -27,8 +27,8 @@ PARTS_FACTOR = 4
 class Statements:
     """The SELECTs of a plan over one part. `sorted` is the plan itself. `unsorted` is the plan without its order.
 
-    The columns of `unsorted` are named c0, c1, … The columns of the plan come first, and `columns` has their names in
-    the plan. The sort keys come next, and `keys` is their number.
+    The columns of `unsorted` have the names c0, c1 and so on. The columns of the plan come first, and `columns` has
+    their names in the plan. The sort keys come next, and `keys` is their number.
     """
 
     sorted: Callable[[SnapshotPart], str]

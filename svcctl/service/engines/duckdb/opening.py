@@ -35,7 +35,10 @@ DuckDB reads `?` as the beginning of parameters, and a backslash as a separator.
 """
 
 MEMORY_LIMIT, SCRATCH_LIMIT = "1GB", "500MB"
-"""The maximum memory of DuckDB for events, and for other work. Larger sorts and groups of events use files."""
+"""The maximum memory of DuckDB. MEMORY_LIMIT applies to events, and SCRATCH_LIMIT applies to other work.
+
+Larger sorts and groups of events use files.
+"""
 ROW_GROUP_SIZE = 61_440
 """The number of rows in a row group of DuckDB. A load holds these rows in memory until the row group is written."""
 MAX_GROUP_VALUES = 512 * ROW_GROUP_SIZE

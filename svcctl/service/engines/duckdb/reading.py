@@ -57,8 +57,8 @@ class Reading(ABC):
     ) -> Iterator[Statement]:
         """Run a plan, and return the values of expressions over its rows. The first `skip` rows are left out.
 
-        In the expressions, the plan's columns have the names c0, c1, … One statement computes both the rows and the
-        expressions. This is faster than two statements. The other arguments are those of `stream`.
+        In the expressions, the plan's columns have the names c0, c1 and so on. One statement computes both the rows and
+        the expressions. This is faster than two statements. The other arguments are those of `stream`.
         """
         # The plan's own column names cannot be used, because DuckDB ignores the case of names.
         names = ", ".join(f"c{index}" for index in range(plan.width))

@@ -56,7 +56,8 @@ class Scanner:
     ) -> Iterator[Iterator[pa.RecordBatch]]:
         """Yield rows in the types and in the order of a table.
 
-        `columns` are the columns of a new table. If `columns` is None, the table exists. Raises the errors of `append`.
+        `columns` are the columns of a new table. If `columns` is None, the table exists. Raises the errors of
+        `Tables.append`.
         """
         with closing(self._cursor()) as sorter:
             yield arranged(rows, name, columns or self._lake.snapshot(name).columns, sorter)

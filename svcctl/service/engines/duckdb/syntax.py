@@ -9,7 +9,7 @@ from svcctl.errors import UsageError
 from svcctl.service.language.types import Type
 
 ARRIVED = "(arrived)"
-"""The name of the column that numbers rows while they are sorted. It keeps rows with the same date in their order."""
+"""The name of the column that numbers rows while they are sorted, so that rows with the same date keep their order."""
 LINE = "(line)"
 """The name of the column with line numbers, in formats that are read line by line."""
 SHORT_ROW = "(short)"
@@ -78,7 +78,7 @@ DEFINED = f"""
             OR value = ''
         THEN concat('"', replace(value, '"', '""'), '"') ELSE value END;
 """
-"""SQL that defines the macros.
+"""SQL that defines the macros. The macros are never stored.
 
-They are defined in `memory`, the first database of each connection, and are never stored.
+The macros are in `memory`, the first database of each connection.
 """

@@ -24,7 +24,7 @@ Rows with the same date are always sorted together.
 MOST_WINDOWS = 40
 """The maximum number of windows. For each window, all parts of the file that have events of the window are read."""
 SAMPLED_ROWS = 500_000
-"""The number of events in the sample, which are 244 of DuckDB's vectors. Reading the sample takes milliseconds."""
+"""The number of events in the sample: 244 of DuckDB's vectors. Reading the sample takes milliseconds."""
 _DATE = exp.column("eventdate", table="t", quoted=True)
 
 
@@ -37,10 +37,8 @@ def windowed(
 ) -> Iterator[str]:
     """Split a SELECT without limits and aggregates into several SELECTs.
 
-    Together they return the rows of the SELECT in order.
-
-    `within` is the part of the SELECT that reads the table. It reads at most `events` events. About `sorted_rows` rows
-    are sorted at once.
+    Together, the new SELECTs return the rows of the SELECT in order. `within` is the part of the SELECT that reads the
+    table. It reads at most `events` events. About `sorted_rows` rows are sorted at once.
     """
     where = within.args["where"].this
     for start, end in pairwise([None, *_bounds(cursor, within, events, sorted_rows), None]):
@@ -53,8 +51,8 @@ def windowed(
 def _bounds(cursor: duckdb.DuckDBPyConnection, within: exp.Select, events: int, sorted_rows: int) -> list[int]:
     """Return the dates between the windows of the events of `within`, in epoch microseconds.
 
-    A window has about `sorted_rows` events. It has more events if there would be more than MOST_WINDOWS windows
-    otherwise.
+    A window has about `sorted_rows` events. It has more events if the number of windows would otherwise exceed
+    MOST_WINDOWS.
     """
     if events <= sorted_rows:
         return []

@@ -46,7 +46,10 @@ class Folder:
     """A shared folder of tables. If the store needs a lock, all writers lock the file `lock_file`."""
 
     IDENTITY = ".svcctl"
-    """The object with the identity of the folder. The identity stays the same if the folder is mounted elsewhere."""
+    """The name of the object that contains the folder's identity.
+
+    The identity stays the same if the folder is mounted elsewhere.
+    """
 
     def __init__(self, uri: str, environment: Mapping[str, str], lock_file: Path | None = None) -> None:
         self.uri = absolute(uri).rstrip("/")
@@ -162,7 +165,10 @@ class Folder:
 
     @property
     def options(self) -> dict[str, str]:
-        """The storage options of delta-rs. They have the names of environment variables."""
+        """The options with which delta-rs accesses the storage.
+
+        Most of their names are names of environment variables.
+        """
         if not self.uri.startswith("s3://"):
             return {}
         environment = self._environment
@@ -179,7 +185,7 @@ class Folder:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Run a commit in the block. Other writers of the folder cannot make the same commit.
+        """Run a commit in the block. Only one of several writers can make the same commit.
 
         Raises UsageError if two writers of the same object could both succeed on this store. After Unavailable, the
         commit may or may not have been made.

@@ -391,7 +391,7 @@ def _transaction(id_: str) -> Action:
 def _load_number(table: Snapshot | None) -> int:
     """Return a number for a new load. It is larger than the numbers of the table's loads, and unique among processes.
 
-    The number consists of the time in epoch milliseconds and 22 random bits.
+    The number usually consists of the time in epoch milliseconds and 22 random bits.
     """
     number = seconds_to_ms(time.time()) << 22 | secrets.randbits(22)
     last = 0 if table is None else table.last_load

@@ -2,9 +2,9 @@
 
 Delta has no type for IP addresses. So the metadata of each field states the type of the column in the query language.
 
-Three hidden columns come last. The first is the day of the event (UTC), which is also in the path of a file. The second
-is the number of the load that stored the row. The third is the number of the row in the load. If the events have a
-column with the name of a hidden column, another `_` is added to the name of the hidden column.
+Three hidden columns come last. `_load` is the number of the load that stored the row. `_row` is the number of the row
+in the load. `day` is the day of the event (UTC), which is also in the path of a file. If the events have a column with
+one of these names, another `_` is put before the name of the hidden column.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The log of one table.
 
-Each version of the table is a commit, which is an object in the log. Only one writer can create it.
+Each version of the table is a commit. A commit is an object in the log that only one writer can create.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Marks. A mark is the ID of a table with the version of a load. It includes all loads up to this version.
+"""Marks.
+
+A mark has the ID of a table and the version of the table's last load. It includes all loads up to this version.
 
 Compacting and trimming also make versions. But these versions have no loads, so the mark of the table stays the same.
 The rows of a load are found by the number of the load, even if the rows were moved to other files.

@@ -146,9 +146,8 @@ class LakeTables(Lake):
     def compact(self, name: str) -> tuple[int, int]:
         """Merge files that are small or have overlapping dates.
 
-        Return the number of merged files and the number of new files.
-
-        Afterwards, the files of the table are in order, so that queries need not sort them.
+        Returns the number of merged files and the number of new files. Afterwards, the files of the table are in order,
+        so that queries need not sort them.
         """
         table = self.snapshot(name)
         files = [file for group in together(table.files) for file in group]

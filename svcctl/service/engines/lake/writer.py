@@ -29,9 +29,7 @@ ROWS_PER_GROUP = 122_880
 BYTES_PER_GROUP = 1 << 26
 """The approximate maximum size of a row group in bytes."""
 LARGE_ROW, VECTOR = 1 << 11, 2048
-"""Row groups are smaller if their rows have more than LARGE_ROW bytes, because DuckDB always holds VECTOR rows at
-once.
-"""
+"""If rows have more than LARGE_ROW bytes, row groups are smaller. DuckDB always holds VECTOR rows at once."""
 ROWS_PER_FILE = 4_000_000
 _DAY = 86_400_000_000
 

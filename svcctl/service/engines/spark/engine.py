@@ -94,7 +94,7 @@ def on_spark(lake: Lake, uri: str, environment: Mapping[str, str]) -> SparkReade
 
 
 def _name_of_files() -> str:
-    """Return a unique name for the files of one statement. All statements of a session share the same names."""
+    """Return a unique name for the files of one statement. Such a name is visible to all statements of the session."""
     return f"svcctl_{uuid.uuid4().hex}"
 
 

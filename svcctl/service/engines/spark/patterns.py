@@ -1,9 +1,11 @@
-"""Translates the regular expressions of the query language for Java and for Rust. They have the syntax of RE2.
+"""Translates regular expressions from the syntax of RE2 to the syntax of Java and of Rust.
 
-Spark's own server matches with Java. The server Sail matches with Rust's regex. Most parts of a pattern have the same
-meaning in RE2, Java and Rust. This module rewrites the other parts: ASCII classes (\\d, \\w, \\s, \\b and [:alpha:]),
-the meaning of a dot and of $ at the end of a line, names of groups, quotes, octal numbers, and brackets and operators
-inside a class. The translation adds no capturing group. Patterns must be valid in RE2.
+The regular expressions of the query language have the syntax of RE2. Spark's own server matches with Java. The server
+Sail matches with Rust's regex. Most parts of a pattern have the same meaning in RE2, Java and Rust.
+
+This module rewrites the other parts: ASCII classes (\\d, \\w, \\s, \\b and [:alpha:]), the meaning of a dot and of $ at
+the end of a line, names of groups, quotes, octal numbers, and brackets and operators inside a class. The translation
+adds no capturing group. Patterns must be valid in RE2.
 """
 
 from __future__ import annotations

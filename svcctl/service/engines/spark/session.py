@@ -181,7 +181,7 @@ class Session:
     def _find_matcher(self) -> Matcher:
         """Return the kind of regular expressions that the server uses.
 
-        The server gets a pattern that only Java accepts.
+        The server gets a pattern that only Java accepts. If the server accepts the pattern, it uses Java.
         """
         import grpc
 

@@ -5,8 +5,8 @@ a result is large. Files do not have this limit. The files of a result are remov
 ends early.
 
 The files of killed processes must also be removed. Each process that has files here regularly writes a growing number.
-If the number of a process has not changed for DEAD_SECONDS, the process is dead. Any other process then removes its
-files.
+If the number of a process has not changed for DEAD_SECONDS, the process is dead. Another process then removes the files
+of the dead process.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def is_large(select: exp.Select, rows: int, least: int) -> bool:
 class _Other:
     """Another process that has files.
 
-    `number` is the last number that it wrote, and `since` is when this number was first seen.
+    `number` is the last number that the process wrote. `since` is the time when this number was first seen.
     """
 
     number: bytes

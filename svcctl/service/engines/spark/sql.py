@@ -1,7 +1,8 @@
 """Spark's SQL as sqlglot writes it, with corrections where Spark differs from the query language.
 
-The rules are those of the embedded engine. Aggregates skip nulls. Halves are rounded away from zero, in binary.
-Percentiles are interpolated linearly, with the operations in the same order. Zeros keep their sign.
+The rules are those of the embedded engine. Aggregates skip nulls. A binary number halfway between two results is
+rounded away from zero. Percentiles are interpolated linearly, with the operations in the same order. Zeros keep their
+sign.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ Write = Callable[[Generator, exp.Expr], str]
 
 
 class Bound(exp.Expression):
-    """SQL that the function `body` writes from the SQL of the value `this`. It may contain the value several times."""
+    """SQL that the function `body` writes from the SQL of the value `this`.
+
+    The result may contain the value several times.
+    """
 
     arg_types = {"this": True, "body": True}  # noqa: RUF012
 
@@ -65,7 +69,7 @@ def _wide_sum(generator: Generator, node: exp.Expr) -> str:
 
 
 def _whole(name: str, zero: str) -> Callable[[exp.Expr], Body]:
-    """Return a writer of SQL for floor or ceil of a float8.
+    """Return a function that writes SQL for floor or ceil of a float8.
 
     Spark's own functions return an int8. So they cannot return large numbers or the sign of zero.
     """
@@ -78,7 +82,7 @@ def _whole(name: str, zero: str) -> Callable[[exp.Expr], Body]:
 
 
 def _round(node: exp.Expr) -> Body:
-    """Return a writer of SQL that rounds the scaled value of a float8.
+    """Return a function that writes SQL for rounding a float8. This SQL rounds the scaled value.
 
     Spark's own function would round the decimal text of the value.
     """
@@ -95,7 +99,7 @@ BODIES: Mapping[type[exp.Expr], Callable[[exp.Expr], Body]] = {
     exp.Floor: _whole("floor", "{0} >= 0D AND {0} < 1D"),
     exp.Round: _round,
 }
-"""The function that writes the SQL of an expression, for some expressions. Such SQL contains a value several times."""
+"""For some kinds of expressions, the function that writes their SQL. This SQL contains a value several times."""
 
 
 def _percentile(generator: Generator, node: exp.Expr) -> str:

@@ -125,7 +125,7 @@ class SparkStream:
         self._stop()
 
     def _stop(self) -> None:
-        """Cancel the call, so that the reading thread ends.
+        """Cancel the call, so that the reading thread stops waiting.
 
         Then interrupt the work on the server by the tag of the plan.
         """

@@ -1,9 +1,9 @@
 """The versions of the state's tables, and the upgrade of a database from an older version.
 
-A new database gets the tables of `schema` and the newest version number. This does not import Alembic, because the
-import takes long. For an older database, Alembic runs the scripts in `versions`, in one transaction. Before the first
-release, tables are changed only in `schema`. After a release, the first script creates the released tables, and each
-later change has a separate script.
+A new database gets the tables of `schema` and the newest version number. Alembic is not imported for a new database,
+because the import takes long. For an older database, Alembic runs the scripts in `versions`, in one transaction. Before
+the first release, tables are changed only in `schema`. After a release, the first script creates the released tables,
+and each later change has a separate script.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def reserve(directory: Path) -> None:
 class Disk:
     """The disk that contains a directory.
 
-    `failure` is the error of the last probe of the disk. It is None if the last probe succeeded.
+    `failure` is the error of the last probe of the disk. `failure` is None if the last probe succeeded.
     """
 
     def __init__(

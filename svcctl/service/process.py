@@ -109,7 +109,7 @@ class ServiceFiles(NamedTuple):
 
     @property
     def socket(self) -> Path:
-        """The path of the service's Unix socket. It may be too long for programs other than svcctl."""
+        """The path of the service's Unix socket. The path may be too long for programs other than svcctl."""
         return self.directory / "service.sock"
 
     def size(self) -> int:
@@ -305,8 +305,8 @@ def last_start(files: ServiceFiles) -> dict[str, str | None]:
 def require_background(files: ServiceFiles) -> None:
     """Raise Unavailable if the last service listened on TCP.
 
-    A supervisor starts such a service. That start would fail while another service runs in the background. Call this
-    function only when no service runs.
+    A supervisor starts such a service. The supervisor's start would fail while another service runs in the background.
+    Call this function only when no service runs.
     """
     if serve_command(files) is not None:
         raise Unavailable(
@@ -629,7 +629,7 @@ def _proven_process(files: ServiceFiles) -> int | None:
 def _did_not_start(files: ServiceFiles, code: int, last: Mapping[str, Any]) -> SvcctlError:
     """Make the error for a service that did not start.
 
-    `code` is its exit code, and `last` is its last line on the pipe.
+    `code` is the exit code of the service. `last` is the last line that the service wrote to the pipe.
     """
     kind = {2: UsageError, 6: Unavailable}.get(code, SvcctlError)
     cause = last.get("error") or (f"signal {-code} ended it" if code < 0 else f"it ended with exit code {code}")

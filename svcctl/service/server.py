@@ -131,7 +131,10 @@ class _StartReport:
 
 
 class _Server(uvicorn.Server):
-    """The HTTP server. Its first socket is the Unix socket, which is made again if its file was deleted or replaced."""
+    """The HTTP server. Its first socket is the Unix socket.
+
+    The server makes the Unix socket again if the socket's file was deleted or replaced.
+    """
 
     def __init__(
         self,
@@ -465,8 +468,8 @@ def _touch(lock: int, serving: threading.Event, stopping: threading.Event) -> No
 def settle_repeatedly(service: Service, jobs: Jobs, pause: float, stopping: threading.Event) -> None:
     """Apply changes of the state that other processes made, such as `service accounts`.
 
-    The loop runs every `pause` seconds until `stopping` is set. It also probes the disk, renews the leases of jobs, and
-    stores the ends of tables and the last uses of keys.
+    The loop runs every `pause` seconds until `stopping` is set. The loop also probes the disk, renews the leases of
+    jobs, and stores the ends of tables and the last uses of keys.
     """
     is_away = False
     while True:

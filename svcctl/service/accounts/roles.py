@@ -37,7 +37,7 @@ def create(store: Store, account: Account, domain_name: str, fields: Mapping[str
 def update(store: Store, account: Account, domain_name: str, name: str, fields: Mapping[str, Any]) -> CustomRole:
     """Change the fields of a role that the request contains.
 
-    If the request has a new `name`, the role is renamed, and the users of the role keep it.
+    If the request has a new `name`, the role is renamed, and its users keep the role.
     """
     changes = rules.read(fields)
     with store.transaction() as connection:

@@ -9,8 +9,8 @@ service decides as follows:
   than the request says.
 - Rule 2: `*` is stored as `*`, so it includes names that become available later. A list with `*` cannot have other
   names.
-- Rule 4: A role must grant at least one policy or application that the domain has. In either list, `*` grants nothing
-  if the domain has no such names. The rule is checked when a role is created, and when its policies or applications are
+- Rule 4: A role must grant at least one policy or application that the domain has. A list with `*` grants nothing if
+  the domain has no such names. The rule is checked when a role is created, and when its policies or applications are
   updated. A role does not change when its domain loses a policy or an application. An update with empty applications
   removes the role's applications. If the same update names a default application, the role must already have that
   application, and keeps only that application.

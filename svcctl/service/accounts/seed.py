@@ -112,10 +112,11 @@ def catalog(store: Store) -> None:
 
 
 def _profiles(store: Store, credentials: Sequence[Mapping[str, str]], directory: Path) -> None:
-    """Store the accounts of the built-in profiles. Their credentials are `api_key`, `api_secret` and `token`.
+    """Store the accounts of the built-in profiles.
 
-    The name of each account contains the host and the directory of the credentials file. So people can find accounts
-    with a host or directory that no longer exists.
+    The credentials of an account are `api_key`, `api_secret` and `token`. The name of each account contains the host
+    and the directory of the credentials file. So people can find accounts with a host or directory that no longer
+    exists.
     """
     where = os.fsencode(f"{socket.gethostname()}:{directory}").decode("utf-8", "replace")
     own_name, reseller_name = (f"profile {profile} of {where}" for profile in BUILT_IN)

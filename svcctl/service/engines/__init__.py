@@ -1,7 +1,7 @@
 """Storage engines. An engine stores events, and runs compiled queries over the events.
 
-A `Tables` object stores events. A `Reader` runs plans over the events, where a plan is a compiled query. An `Engine`
-has one Tables object and one Reader. `Engines` has all tables of a service.
+A `Tables` object stores events. A `Reader` runs plans over the events. A plan is a compiled query. An `Engine` has one
+Tables object and one Reader. `Engines` has all tables of a service.
 
 Some SQL differs between readers, for example safe arithmetic, date formats and patterns. This SQL comes from the
 Dialect of the reader, a protocol in `language.dialect`. A stream of rows consists of Arrow batches in the types of

@@ -5,7 +5,7 @@ A rule is an entry of SVCCTL_DESTINATIONS_ALLOWED, a list separated by commas or
     *                   every host
     public              every address of the public Internet
     kafka.example       a host by its name, whatever its addresses
-    *.corp.example      hosts whose names end in .corp.example, except at loopback, link-local and similar addresses
+    *.corp.example      hosts with names in .corp.example, except at loopback, link-local and similar addresses
     10.1.2.3, fd00::3   an address
     10.0.0.0/8          a network
     kafka.example:9092  one port of a host; likewise *:443, 10.0.0.0/8:9092, [fd00::/8]:9092
@@ -32,7 +32,10 @@ MAX_PORT = 65_535
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 Resolve = Callable[[str, int], Iterable[str]]
-"""A function that finds the addresses of a host at a port. It raises OSError or ValueError if there is no address."""
+"""A function that finds the addresses of a host at a port.
+
+The function raises OSError or ValueError if there is no address.
+"""
 
 _NAME = r"(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_]*[a-z_](?:[a-z0-9_-]*[a-z0-9_])?"
 _ENTRY = r"\[(?P<v6>[^\[\]]+)\](?::(?P<v6_port>\d+))?|(?P<host>[^:\[\]]+)(?::(?P<port>\d+))?"

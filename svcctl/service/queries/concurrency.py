@@ -116,7 +116,10 @@ class OpenQuery:
         self.owner = owner
         self.key = key
         self.ended: asyncio.Future[SvcctlError] = self._loop.create_future()
-        """A future that is done if the query must end early. Its result is the error that ends the query."""
+        """A future that is done if the query must end early.
+
+        The result of the future is the error that ends the query.
+        """
         self.closed: asyncio.Future[None] = self._loop.create_future()
         """A future that is done when all work on the query has ended."""
         self.waiting = False

@@ -62,7 +62,9 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of a query. It reads the rows between the positions `since` and `until`, with dates from `start` to `end`.
+    """A step of a query.
+
+    A step reads the rows between the positions `since` and `until`, with dates from `start` to `end`.
 
     Moments are in epoch milliseconds. `first` is the number of the step's first row, counted from 0 through all steps.
     Before this row, `skip` rows are left out. If `since` is None, the step begins with the first row of the table. If

@@ -130,7 +130,10 @@ class Encoder:
 
 
 class SpooledFormat(Encoder):
-    """The base class of formats that need every row before the first byte. They keep the rows in a temporary file."""
+    """The base class of formats that need every row before the first byte.
+
+    Such a format keeps the rows in a temporary file.
+    """
 
     streams = False
 

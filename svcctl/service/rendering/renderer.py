@@ -1,7 +1,8 @@
-"""DuckDB as the renderer of rows. It evaluates expressions over the columns of a plan, whichever reader runs the plan.
+"""DuckDB as the renderer of rows.
 
-If the reader runs its plans in DuckDB, the plan and the expressions are one statement. The batches of any other reader
-are passed to a separate DuckDB in memory, which evaluates the expressions.
+DuckDB evaluates expressions over the columns of a plan, whichever reader runs the plan. If the reader runs its plans in
+DuckDB, the plan and the expressions are one statement. The batches of any other reader are passed to a separate DuckDB
+in memory, which evaluates the expressions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The state of the service: all data except the events, in a database that survives kill -9.
 
 The store owns the connection to the database, its lock and its transactions, and it upgrades the tables. The store has
-no queries on the tables. These queries are in the modules of the nouns, such as `accounts`. They use the tables of
-`schema`, so they do not depend on the kind of database. Other processes, such as `svcctl service accounts`, may open
+no queries on the tables. These queries are in the modules of the nouns, such as `accounts`. The queries use the tables
+of `schema`, so they do not depend on the kind of database. Other processes, such as `svcctl service accounts`, may open
 the database at the same time.
 """
 

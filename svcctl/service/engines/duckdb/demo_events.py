@@ -197,4 +197,4 @@ _FIREWALL = f"""
 """
 
 SELECTS: Mapping[str, str] = {"demo.ecommerce.data": _WEB, "auth.all": _AUTH, "firewall.all": _FIREWALL}
-"""The SELECT for each table. It makes the events from second `{start}` to before second `{end}`."""
+"""The SELECT for each table. The SELECT makes the events from second `{start}` to before second `{end}`."""

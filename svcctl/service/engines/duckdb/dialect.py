@@ -142,7 +142,7 @@ def _codes(pattern: DatePattern) -> exp.Expr:
 def can_be_empty(pattern: str) -> bool:
     """Whether a match of a regular expression can be empty.
 
-    This includes matches that are empty only next to a letter.
+    A match that is empty only next to a letter is also empty.
     """
     query = "SELECT list_contains(regexp_extract_all('', $1) || regexp_extract_all('a', $1), '')"
     with scratch() as connection:

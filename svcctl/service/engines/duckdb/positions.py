@@ -4,9 +4,10 @@ The rows of a table get consecutive positions in the order in which they are sto
 rows are removed. Positions without a row are called holes. `main.holes` has the runs of consecutive holes of each
 table. `main.removed` has the latest date of all removed rows of a table.
 
-The first position of a new table is the present time in nanoseconds. It is a larger number if an earlier table with the
-same name had larger positions. So no other table with this name has the same positions, even in another file.
-`main.begun` has the first position of each table. A mark below this position belongs to an earlier table.
+Usually, the first position of a new table is the present time in nanoseconds. If an earlier table with the same name
+had larger positions, the first position is larger than these. So no other table with this name has the same positions,
+even in another file. `main.begun` has the first position of each table. A mark below this position belongs to an
+earlier table.
 
 A file can lose its latest rows if its write-ahead log is removed, or if the file is replaced by an older copy. A mark
 may then be after the last row. In this case `skip` leaves a gap after the last row, so that later rows do not get the

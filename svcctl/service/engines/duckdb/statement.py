@@ -113,8 +113,8 @@ _TOO_LARGE = {"query": "narrow the range or group by less", "load": "nothing was
 def translated(work: str = "query") -> Iterator[None]:
     """Turn errors of DuckDB into StatementFailed with a message of one line. Errors that Arrow passes on are included.
 
-    `work` is a key of _TOO_LARGE. The error has the code 500 if the service failed. It has no code if the statement or
-    a value in it was refused.
+    `work` is a key of _TOO_LARGE. The error has the code 500 if the service failed. The error has no code if the
+    statement or a value in it was refused.
     """
     try:
         yield

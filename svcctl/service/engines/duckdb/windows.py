@@ -38,7 +38,7 @@ def windowed(
     """Split a SELECT without limits and aggregates into several SELECTs.
 
     Together, the new SELECTs return the rows of the SELECT in order. `within` is the part of the SELECT that reads the
-    table. It reads at most `events` events. About `sorted_rows` rows are sorted at once.
+    table. This part reads at most `events` events. About `sorted_rows` rows are sorted at once.
     """
     where = within.args["where"].this
     for start, end in pairwise([None, *_bounds(cursor, within, events, sorted_rows), None]):
@@ -51,8 +51,8 @@ def windowed(
 def _bounds(cursor: duckdb.DuckDBPyConnection, within: exp.Select, events: int, sorted_rows: int) -> list[int]:
     """Return the dates between the windows of the events of `within`, in epoch microseconds.
 
-    A window has about `sorted_rows` events. It has more events if the number of windows would otherwise exceed
-    MOST_WINDOWS.
+    Usually, a window has about `sorted_rows` events. A window has more events if the number of windows would otherwise
+    exceed MOST_WINDOWS.
     """
     if events <= sorted_rows:
         return []

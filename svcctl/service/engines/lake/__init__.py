@@ -1,4 +1,6 @@
-"""Tables of events in a shared folder. They are Delta Lake tables, which several processes and engines read and write.
+"""Tables of events in a shared folder.
+
+The tables are Delta Lake tables, which several processes and engines read and write.
 
     layout.py          the columns of a table in Delta, with the hidden columns that order its rows
     folder.py          the folder at a URI: its objects, and the settings by which libraries reach it

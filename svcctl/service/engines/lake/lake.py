@@ -229,7 +229,7 @@ class Lake:
     def _still_fits(self, table: Snapshot) -> bool:
         """Whether new files with the columns of a snapshot still fit the table.
 
-        They fit if the table has only gained columns.
+        The files fit if the table has only gained columns.
         """
         now = self.snapshot(table.name)
         return now.columns[: len(table.columns)] == table.columns and now.hidden == table.hidden
@@ -376,7 +376,7 @@ def removal(table: Snapshot, path: str, now: int) -> dict[str, Any]:
 
 
 def _within(table: str, load: str) -> str:
-    """Return the ID of a load in the log. It begins with the table's ID.
+    """Return the ID of a load in the log. This ID begins with the table's ID.
 
     The log may also have the loads of earlier tables with the same name.
     """
@@ -389,9 +389,10 @@ def _transaction(id_: str) -> Action:
 
 
 def _load_number(table: Snapshot | None) -> int:
-    """Return a number for a new load. It is larger than the numbers of the table's loads, and unique among processes.
+    """Return a number for a new load.
 
-    The number usually consists of the time in epoch milliseconds and 22 random bits.
+    The number is larger than the numbers of the table's loads, and unique among processes. It usually consists of the
+    time in epoch milliseconds and 22 random bits.
     """
     number = seconds_to_ms(time.time()) << 22 | secrets.randbits(22)
     last = 0 if table is None else table.last_load

@@ -22,13 +22,13 @@ from svcctl.service.language.types import Column, Type
 
 TYPE_KEY = "svcctl.type"
 LOADED_KEY = "svcctl.load"
-"""The key, in the commit of a load, for the number of the load."""
+"""The key of the load's number in the commit of a load."""
 REMOVED_KEY = "svcctl.removed"
-"""The key, in a commit that removes events, for a date. All removed events are earlier than this date."""
+"""The key of a date in a commit that removes events. All removed events are earlier than this date."""
 ADDED_KEY = "svcctl.added"
-"""The key, in the configuration of a table, for the number of columns that loads have added to the table."""
+"""The key of a number in the configuration of a table: the number of columns that loads have added to the table."""
 DROPPED_KEY = "svcctl.dropped"
-"""The key, in the configuration of a table, that shows that the table was dropped."""
+"""The key that is in the configuration of a table if the table was dropped."""
 
 DELTA: Mapping[Type, str] = {
     Type.TIMESTAMP: "timestamp_ntz",

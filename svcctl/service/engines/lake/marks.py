@@ -1,7 +1,6 @@
-"""Marks.
+"""The marks of tables in a shared folder.
 
-A mark has the ID of a table and the version of the table's last load. It includes all loads up to this version.
-
+A mark has the ID of a table and the version of the table's last load. The mark includes all loads up to this version.
 Compacting and trimming also make versions. But these versions have no loads, so the mark of the table stays the same.
 The rows of a load are found by the number of the load, even if the rows were moved to other files.
 """

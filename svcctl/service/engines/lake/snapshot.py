@@ -62,7 +62,7 @@ class File:
     def end(self) -> datetime:
         """The exclusive end of the file's dates.
 
-        It is one millisecond after `newest`, but not after the largest datetime.
+        This end is one millisecond after `newest`, but not after the largest datetime.
         """
         return self.newest + MILLISECOND if self.newest <= datetime.max - MILLISECOND else datetime.max
 
@@ -257,7 +257,7 @@ class SnapshotReader:
         self.snapshot: Snapshot | None = None
         """The snapshot of the last read. None if there was no table."""
         self.version = -1
-        """The version of the last read. It is -1 if there was no table."""
+        """The version of the last read. -1 if there was no table."""
 
     def read(self, has: Callable[[int], bool]) -> None:
         """Read the present version of the table. `has` returns whether the log has the commit of a version."""

@@ -39,8 +39,8 @@ def vacuum(lake: Lake, name: str, keep: timedelta) -> int:
 def together(files: Iterable[File]) -> list[list[File]]:
     """Return the groups of files to merge.
 
-    The files of a group have the same day. They overlap, or their rows are not in order, or they are small and adjacent
-    in order of date.
+    The files of a group have the same day. The files overlap, or their rows are not in order, or they are small and
+    adjacent in order of date.
     """
     groups: list[list[File]] = []
     for file in sorted(files, key=lambda file: (file.day, file.oldest, file.newest)):

@@ -192,7 +192,7 @@ class _File:
 
 
 class _Out:
-    """A file object that Arrow can write to. It passes the bytes to a sink."""
+    """A file object that Arrow can write to. The object passes the bytes to a sink."""
 
     closed = False
     discards = False

@@ -185,7 +185,7 @@ class _Part:
             self._rows = max(1, min(rows, BYTES_PER_BATCH * file.metadata.num_rows // max(1, size)))
             first_row = next(file.iter_batches(1), None)
         self.first: Place = () if first_row is None else (0, *self._place(first_row, 0))
-        """The sort key of the next row in this file. It is empty at the end of the file."""
+        """The sort key of the next row in this file. This key is empty at the end of the file."""
 
     def until(self, place: Place) -> Iterator[pa.RecordBatch]:
         """Yield the next rows up to the sort key `place`. If `place` is empty, yield all rows.

@@ -107,8 +107,8 @@ def _percentile(generator: Generator, node: exp.Expr) -> str:
 
     The result is the same as in the embedded engine. The interpolation is low * (1 - d) + high * d. In the embedded
     engine, the first product is not rounded, because a fused operation computes it. So this SQL adds two errors to the
-    sum. One is the rounding error `e` of the first product. It is computed by T. J. Dekker's method from the halves of
-    both factors. The other is the rounding error of the sum. If a half is infinite, no error is added.
+    sum. One is the rounding error `e` of the first product. This error is computed by T. J. Dekker's method from the
+    halves of both factors. The other is the rounding error of the sum. If a half is infinite, no error is added.
     """
     place = f"((size(a) - 1) * {generator.sql(node, 'expression') or '0.5'}D)"
     low, high = (f"get(a, CAST({way}({place}) AS INT))" for way in ("floor", "ceil"))

@@ -1,4 +1,7 @@
-"""The script that Alembic runs to upgrade a database. It uses the connection and the transaction of `upgrade`."""
+"""The script that Alembic runs to upgrade a database.
+
+The script uses the connection and the transaction of `upgrade`.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -177,7 +177,7 @@ print(time.perf_counter() - started, used.ru_utime + used.ru_stime, used.ru_maxr
 """
 
 
-def measured(command: Sequence[str], environment: dict[str, str]) -> tuple[float, float, float]:
+def measured(command: Sequence[str], environment: Mapping[str, str]) -> tuple[float, float, float]:
     """Run a command; return its wall seconds, the CPU seconds of its processes, and their largest peak in MiB."""
     code = [sys.executable, "-c", MEASURED, *command]
     printed = subprocess.run(code, env=environment, capture_output=True, text=True, check=True).stdout

@@ -303,7 +303,7 @@ class _Rows:
         If the rest is longer than `most` bytes, the first line of the rest is skipped. The data after this line is read
         again.
         """
-        if not data.strip(b"\r\n"):
+        if _BLANK.fullmatch(data):
             self._tally.add(Aside.BLANK, self._number, count=_line_ends(data))
             self._number += _line_ends(data)
             self._rest = b""
@@ -333,11 +333,13 @@ class _Rows:
         """Return the rows in `data` if each line is a row. Otherwise, return None."""
         if len(data) > self._longest or _lone_returns(data) or not _is_text(data):
             return None
-        # If a quote is open at the end, the added line becomes part of the last row. Then the number of rows is wrong.
-        one_more = (self._shape.separator * (len(self._head.names) - 1) or "x").encode() + b"\n"
-        cells, _ = _parsed(data + one_more, self._shape, self._head.names)
+        # If a quote is open at the end, an added line becomes part of the last row. Then the number of rows is wrong.
+        added = b""
+        if b'"' in data or not data.endswith(b"\n"):
+            added = (self._shape.separator * (len(self._head.names) - 1) or "x").encode() + b"\n"
+        cells, _ = _parsed(data + added, self._shape, self._head.names)
         lines = data.count(b"\n")
-        if cells.num_rows != lines + 1:
+        if cells.num_rows != lines + bool(added):
             return None
         return _numbered(cells.slice(0, lines), pa.arange(self._number, self._number + lines), self._head)
 
@@ -394,6 +396,8 @@ def _text(data: bytes) -> str:
 
 
 def _is_text(data: bytes) -> bool:
+    if data.isascii():  # faster than decoding
+        return True
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -413,7 +417,7 @@ def _parsed(
 ) -> tuple[pa.RecordBatch, Mapping[int, pa_csv.InvalidRow]]:
     """Return the cells of records, and the invalid records by their index. Empty cells without quotes are null.
 
-    A record with too few or too many cells is invalid, and its cells are left out.
+    A record with too few or too many cells is invalid, and its cells are left out. `data` must be UTF-8.
     """
     bad: dict[int, pa_csv.InvalidRow] = {}
 
@@ -430,10 +434,11 @@ def _parsed(
         pa_csv.ParseOptions(
             delimiter=shape.separator,
             quote_char='"' if shape.is_quoted else False,
-            newlines_in_values=True,
+            newlines_in_values=b'"' in data,
             invalid_row_handler=left_out,
         ),
         pa_csv.ConvertOptions(
+            check_utf8=False,
             column_types=dict.fromkeys(names, pa.string()),
             null_values=[""],
             strings_can_be_null=True,

@@ -25,6 +25,7 @@ BLOCK_BYTES = 1 << 21
 Reading such a block takes several times as many bytes of memory.
 """
 BOM = b"\xef\xbb\xbf"
+_BLANK = re.compile(rb"[\r\n]*")
 MAX_ENTRY_BYTES = 1 << 20
 """The maximum size, in bytes, of an entry of several lines. A line that exceeds this size begins a new entry."""
 SCHEMA = pa.schema([("number", pa.int64()), ("line", pa.string())])
@@ -64,7 +65,7 @@ def batches(
         first = file.read(len(BOM)).removeprefix(BOM)
         for block in chain(blocks(file, tally, block_size, longest, next_line, first), (None,)):
             whole, rest = _cut(rest + block, inside) if block is not None else (rest, b"")
-            if not whole.strip(b"\r\n"):
+            if _BLANK.fullmatch(whole):
                 tally.add(Aside.BLANK, number, count=whole.count(b"\n"))
                 number += whole.count(b"\n")
                 continue
@@ -93,8 +94,9 @@ def blocks(
         if is_inside:
             data = data[data.find(b"\n") :] if b"\n" in data else b""
             is_inside = not data
-        data = rest + data
-        whole, rest = data[: (end := data.rfind(b"\n") + 1)], data[end:]
+        end = data.rfind(b"\n") + 1
+        # A join copies the bytes only once.
+        whole, rest = b"".join((rest, memoryview(data)[:end])) if end else b"", data[end:] if end else rest + data
         if len(whole) > longest:
             lines = whole.split(b"\n")
             for at, line in enumerate(lines):
@@ -167,9 +169,7 @@ def _lines(data: bytes) -> pa.StringArray:
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")
     data = data.removesuffix(b"\n")
-    try:
-        data.decode()
-    except UnicodeDecodeError:
+    if not data.isascii():  # faster than decoding
         data = data.decode(errors="replace").encode()
     offsets = pa.py_buffer(struct.pack("=2i", 0, len(data)))
     return pc.split_pattern(pa.StringArray.from_buffers(1, offsets, pa.py_buffer(data)), "\n").flatten()

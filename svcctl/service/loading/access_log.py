@@ -1,7 +1,7 @@
 """SQL that splits the lines of access logs into parts such as host, time and status.
 
 A usual line has no backslash, and has brackets only around its time. Usual lines are split at quotes and blanks. All
-other lines are split with a pattern. For a usual line, the pattern would give the same parts.
+other lines are split with a regular expression. For a usual line, both ways give the same parts.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from svcctl.service.engines.duckdb.syntax import literal
 
 _GROUPS = ("server", "host", "user", "time", "request", "status", "bytes", "referrer", "agent", "rest")
-"""The names of the groups in the pattern of a line."""
+"""The names of the parts of a line, in the order of the groups in the regular expression of a line."""
 _REQUEST = r"^(\S+) (.*?)(?: (HTTP/\S+))?$"
 _BACKSLASH_TAB_FEED_RETURN = (92, 9, 12, 13)
 _STEPS = (
@@ -17,9 +17,9 @@ _STEPS = (
     "string_split(parts[1], '[') AS head, string_split(parts[3], ' ') AS numbers",
     "string_split(head[1], ' ') AS peer, string_split(head[2], '] ') AS clock",
 )
-"""The steps that split a line. The first step splits the line at quotes.
+"""The SQL expressions that split a usual line, one after the other. The first expression splits the line at quotes.
 
-The next steps split the parts before and after the request at brackets and blanks.
+The next expressions split the text before and after the request at brackets and blanks.
 """
 _USUAL = " AND ".join(
     (
@@ -35,7 +35,7 @@ _USUAL = " AND ".join(
         ),
     )
 )
-"""SQL for the condition that a line is usual. Numbers in the line must have the form in which DuckDB writes numbers."""
+"""SQL for the condition that a line is usual. Its status and its size must be written as DuckDB writes numbers."""
 _SPLIT = {
     "server": "''",
     "host": "peer[1]",
@@ -53,7 +53,8 @@ _SPLIT = {
 def hits(pattern: str) -> str:
     """Return SQL for the table `lines` with one more column, `hit`, which has the parts of each line.
 
-    The parts are named like the groups of the pattern. All parts are empty for a line that does not match the pattern.
+    The names of the parts are in `_GROUPS`. `pattern` is the regular expression for lines that are not usual. All parts
+    are empty if such a line does not match `pattern`.
     """
     table = "lines"
     for step in _STEPS:
@@ -64,9 +65,9 @@ def hits(pattern: str) -> str:
 
 
 def with_request(table: str) -> str:
-    """Return SQL that splits the request of each hit into method, URI and protocol, in the new column `request`.
+    """Return SQL that adds a column `request` with the method, the URI and the protocol of each request.
 
-    The protocol of a request may be missing.
+    `table` is the SQL of a table with the column `hit`. The protocol of a request may be missing.
     """
     words = "len(words) = 3 AND words[1] <> '' AND words[3] LIKE 'HTTP/_%'"
     plain = " AND ".join(f"NOT contains(hit.request, chr({code}))" for code in _BACKSLASH_TAB_FEED_RETURN[1:])

@@ -1,8 +1,10 @@
-"""The columns of a file: their names, their types, and the SQL that reads them. Each kind of file has its own function.
+"""The columns of a file: their names, their types, and the SQL that reads them.
+
+Each kind of file, such as csv, has its own function that finds the columns.
 
 The SQL reads the table `lines`, which has the number and the text of each line. For csv, the table has the number and
-the cells of each row. The types of csv, logfmt and JSON are found in the first rows of a file (the head). If a later
-row does not fit these types, the types are found in the whole file.
+the cells of each row. For csv, logfmt and JSON, the first rows of a file (the head) decide the types of the columns. If
+a later row does not fit these types, all rows of the file decide the types.
 """
 
 from __future__ import annotations
@@ -36,18 +38,21 @@ from svcctl.service.loading.times import in_utc, yearless
 from svcctl.service.loading.values import NUMBER_LIKE, ODD, WAYS, is_nested, nothing
 
 MAX_STRUCTURES = 100_000
-"""The maximum number of different structures of JSON objects in a file. A structure has the members and their types."""
+"""The maximum number of different structures of JSON objects in a file.
+
+A structure consists of the names and the types of an object's members.
+"""
 _PEER = r"^(?:\[([0-9A-Fa-f:.]+)\]|(\d+\.\d+\.\d+\.\d+))(?::\d+)?$"
-"""Matches an address with a port, an address in brackets, or an address with both. Some servers write these forms."""
+"""Matches an IP address, which may be in brackets and may have a port. Some servers write addresses in this way."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """The rules for the columns of a file. The rules are known before the file is read.
 
-    `flattening` has the rules for objects. `null` has the texts that mean null. `zone` is the zone of times without a
-    zone. `rows` runs a query over the table `lines`, and returns the rows of the result. The table has the first rows
-    of the file, or the whole file.
+    `flattening` decides which objects inside events become columns. `null` has the texts that mean null. `zone` is the
+    zone of times without a zone. `rows` runs a query over the table `lines`, and returns the rows of the result. The
+    table `lines` has the first rows of the file, or the whole file.
     """
 
     flattening: Flattening
@@ -63,15 +68,15 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of a file: the SQL of each column over `table`, and the type of each column in DuckDB.
+    """The columns of a file: the SQL and the DuckDB type of each column. The SQL reads from `table`.
 
-    `line` is SQL for the number of a row, and `text` is SQL for the text of a row. `marks` has SQL conditions for
-    changed values, by the kind of change and the column. The column name "" means a change of the whole row. `blank`
-    has the columns without values.
+    `line` is SQL for the number of a row, and `text` is SQL for the text of a row. `blank` has the names of columns
+    without values. `marks` has an SQL condition for each kind of change and each column. The condition is true for a
+    value that is changed in this way. The column name "" means the whole row.
 
     `misfit` is SQL that gives null for a row that fits the types. For JSON, this SQL gives the structure of a row if
     the structure was not seen before. `members` has the types of JSON members, and `flat` describes the objects that
-    became columns. `is_dated` means that the kind of file defines the form of its times.
+    became columns. `is_dated` is true if the format of the file defines how its times are written.
     """
 
     table: str
@@ -87,12 +92,12 @@ class Columns:
     is_dated: bool = False
 
     def fits(self, structure: str) -> bool:
-        """Return whether JSON rows with this new structure have the same columns with the same types."""
+        """Return whether all values of a JSON row with this structure fit the columns and their types."""
         return self.flat is not None and structure != "" and self.flat.fits(json.loads(structure), self.members)
 
     @property
     def paths(self) -> Mapping[str, Sequence[str]]:
-        """The path of each column: the names of nested members. For most kinds of file, a path is the column's name."""
+        """The path of each column: the names of nested members. Without nested objects, a path is the column's name."""
         inside = {leaf.name: leaf.path for leaf in self.flat.leaves} if self.flat else {}
         return {name: inside.get(name, (name,)) for name in self.types}
 
@@ -114,9 +119,9 @@ def _fields(file: KnownFile, rules: Wanted) -> Columns:
 
 
 def _typed(names: Sequence[str], table: str, rules: Wanted, misfits: Sequence[str] = ()) -> Columns:
-    """Return the columns of a table that has only text. One query finds the types of all columns.
+    """Return the columns of a table that has only text. The texts of a column decide the column's type.
 
-    `misfits` has additional SQL conditions for rows that do not fit.
+    `misfits` has additional SQL conditions. A row does not fit the columns if one of these conditions is true.
     """
     cells = {name: nothing(quote(name), rules.null) for name in names}
     open_ = {name: cell for name, cell in cells.items() if name not in rules.types}
@@ -152,11 +157,11 @@ def _typed(names: Sequence[str], table: str, rules: Wanted, misfits: Sequence[st
 
 
 def _counts(cells: Sequence[str], table: str, rules: Wanted) -> dict[int, list[int]]:
-    """Count the values of each column that pass the tests for numbers and other types.
+    """For each column, count how many values have the form of a number or of another type.
 
-    `cells` has the SQL of each column. The result has a list of counts for each column, by the index of the column. The
-    counts are: values that are not null, values that match NUMBER_LIKE, values that match ODD, and values that pass
-    each test of WAYS. The result is empty if there are no rows.
+    `cells` has the SQL of each column. The result maps the index of each column to a list of counts. The counts are the
+    numbers of values that are not null, that match NUMBER_LIKE, that match ODD, and that pass each test of WAYS. The
+    result is empty if there are no rows.
 
     The query first collects all values in one column, because each use of a pattern takes time and memory.
     """
@@ -279,7 +284,10 @@ def _json_value(leaf: Leaf, type_: str) -> str:
 
 
 def _transform(leaves: Sequence[Leaf], types: Mapping[str, str]) -> dict[str, Any]:
-    """Return the types of the members that DuckDB reads in one pass. The result is nested like the objects."""
+    """Return the types of the members, for DuckDB's function that reads all members of an object at once.
+
+    The result is nested like the objects. Members that are mixed or hidden (see `Leaf`) are left out.
+    """
     members: dict[str, Any] = {}
     for leaf in leaves:
         if not (leaf.is_mixed or leaf.is_hidden):
@@ -312,7 +320,7 @@ def _is_json(leaf: Leaf, value: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a pattern for a text inside a JSON string."""
+    """Return a regular expression that matches a text as it is written inside a JSON string."""
     return re.escape(json.dumps(text, ensure_ascii=False)[1:-1])
 
 
@@ -320,7 +328,7 @@ _MAX_INT8 = (1 << 63) - 1
 _LEAST_ROUNDED = 1 << 53
 """The smallest whole number that may be the result of rounding to float8. For example, 2^53 + 1 is rounded to 2^53."""
 _MOST_DIGITS = 10**20
-"""A number above this limit is probably not an ID, so the rounding of such a number is not reported."""
+"""The rounding of a number above this limit is not reported, because such a number is probably not an ID."""
 
 
 def _parquet(file: KnownFile, rules: Wanted) -> Columns:
@@ -358,9 +366,10 @@ def _parquet(file: KnownFile, rules: Wanted) -> Columns:
 def _described(
     file: KnownFile, rules: Wanted, value: str, parent: EventMember, path: MemberPath = ()
 ) -> dict[MemberPath, str]:
-    """Return the DuckDB types of all members of a row, or of all members of a struct in the row, by their paths.
+    """Return the DuckDB type of each member of a row, or of each member of a struct. The keys are paths of members.
 
-    `value` is the SQL that lists the members. `path` is the path of the struct. The members are also added to `parent`.
+    `value` is the SQL that selects the members. `path` is the path of the struct, or empty for a row. The members are
+    also added to `parent`.
     """
     types: dict[MemberPath, str] = {}
     for name, type_, *_ in rules.rows(f"DESCRIBE SELECT {value} FROM {file.table}"):

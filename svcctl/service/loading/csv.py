@@ -73,12 +73,12 @@ def shape(separator: str, *, is_quoted: bool = True) -> CsvPatterns:
 
 @dataclass(frozen=True, slots=True)
 class CsvHeading:
-    """The heading of a csv file: the names of the columns, the patterns of the file, and the place of the first row.
+    """The heading of a csv file: the names of the columns, and the place where the rows begin.
 
-    The rows begin at the byte `begin`, which is in the line `line`. `padded` is true if blanks follow all separators in
-    the heading. In this case, blanks after separators are not part of cells. `is_read` is true if the names were read
-    from the first row. `first` is the first line after blank lines and comments. `blank` and `comments` are the numbers
-    of blank lines and of comments before this line.
+    `shape` has the separator of the file. The rows begin at the byte `begin`, in the line number `line`. `padded` is
+    true if blanks follow all separators in the heading. In this case, blanks after separators are not part of cells.
+    `is_read` is true if the names were read from the first row. `first` is the first line after blank lines and
+    comments. `blank` and `comments` are the numbers of blank lines and of comments before this line.
 
     Some files name their fields in a comment. For such a file, `fields_line` is the comment, `null` has the texts that
     mean null, and `epochs` has the columns with times in epoch seconds.
@@ -110,11 +110,11 @@ def heading(
     If `separator` is None, a first line such as `sep=;` names the separator. Without such a line, the separator is the
     character that is most frequent in the heading: comma, semicolon, tab or |.
 
-    `header` says whether the first row has the names of the columns. If `header` is None, the first row has the names
-    if `names` is empty. Without names in the first row, this row is data.
+    If `header` is true, the first row is a header with the names of the columns. If `header` is false, the first row is
+    data. If `header` is None, the first row is data if there are `names`, and a header otherwise.
 
-    The columns have the names in `names`. If `names` is empty, the columns have the names in the first row. If the
-    first row is data, the names are numbers.
+    The columns get the names in `names`. Without `names`, the columns get the names in the header. Without `names` and
+    without a header, the columns are named column0, column1 and so on.
 
     Raises UsageError if the first row cannot be read as names, or if its number of cells does not fit the number of
     `names`.
@@ -186,10 +186,10 @@ def _is_comment(line: str, following: str) -> bool:
 
 
 def fitting_lines(lines: Sequence[str], separator: str | None) -> tuple[list[bool], Sequence[str]]:
-    """Return for each line whether its row is a plausible row of csv. Also return the cells of the first row.
+    """Return for each line whether it belongs to a plausible row of csv. Also return the cells of the first row.
 
-    A plausible row has at least two cells, and no more cells than the first row. If the first row is a single name and
-    `separator` is None, rows with one cell are also plausible.
+    A row may have several lines. A plausible row has at least two cells, and no more cells than the first row. If the
+    first row is a single name and `separator` is None, rows with one cell are also plausible.
     """
     filled = [at for at, line in enumerate(lines) if line.strip()]
     pairs = zip(filled, [*filled[1:], None], strict=True)
@@ -221,7 +221,7 @@ def batches(
     block_size: int = BLOCK_BYTES,
     longest: int = LONGEST_LINE,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows after the heading of a file, in batches. `tally` counts all other lines.
+    """Yield the rows after the heading of a file, in batches. `tally` counts blank lines, comments and skipped rows.
 
     The column SHORT_ROW is true in rows with too few cells.
     """
@@ -298,10 +298,10 @@ class _Rows:
         yield from self._cut(self._rest, 0)
 
     def _cut(self, data: bytes, most: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in `data`. The rest of the data is the beginning of a record, and is kept for the next block.
+        """Yield the complete rows in `data`. Keep the rest, which is the beginning of a record, for the next block.
 
-        If the rest is longer than `most` bytes, the first line of the rest is skipped. The data after this line is read
-        again.
+        If the rest is longer than `most` bytes, the first line of the rest is skipped. The lines after this line are
+        then read as new records.
         """
         if _BLANK.fullmatch(data):
             self._tally.add(Aside.BLANK, self._number, count=_line_ends(data))
@@ -370,7 +370,7 @@ class _Rows:
     def _filled(self, records: Sequence[tuple[int, bytes]]) -> pa.RecordBatch:
         """Return the cells of records, with the number of each record's first line.
 
-        Records with too many cells are left out, and counted as skipped.
+        Missing cells at the end of a record are null. Records with too many cells are left out, and counted as skipped.
         """
         names = self._head.names
         cells, bad = _parsed(b"".join(record for _, record in records), self._shape, names)

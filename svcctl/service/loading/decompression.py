@@ -56,9 +56,10 @@ _UNREAD = (
     (0, b"SQLite format 3\0", "a database of SQLite", "export its table as csv"),
     (257, b"ustar", "a tar archive", "unpack it with 'tar -xf FILE', and load the files in it"),
 )
-"""Files that cannot be loaded directly. Each row has an offset, the bytes at this offset, and the kind of file.
+"""The kinds of file that cannot be loaded directly.
 
-The last item of a row is the remedy, or the program that unpacks the file.
+Each row has an offset, the bytes at this offset by which the kind is recognised, and the name of the kind. The last
+item is a hint for the user, or the program that unpacks the file.
 """
 
 
@@ -111,7 +112,7 @@ class Contents(io.RawIOBase):
 def opened(source: Source, watch: LoadWatch) -> Iterator[Contents]:
     """Open a file, and yield its unpacked bytes.
 
-    Raises UsageError when the bytes end early or their check sum is wrong. Also raises the errors of `watch`.
+    Raises UsageError when the file is cut off or its check sum is wrong. Also raises the errors of `watch`.
     """
     name = codec(source)
     with source.path.open("rb") as file:
@@ -129,7 +130,7 @@ def opened(source: Source, watch: LoadWatch) -> Iterator[Contents]:
 
 
 def require_read(source: Source, head: bytes) -> None:
-    """Raise UsageError if a file cannot be loaded directly. `head` has the first bytes of the file."""
+    """Raise UsageError if a file has a kind that cannot be loaded, such as zip. `head` has the file's first bytes."""
     for place, magic, what, remedy in _UNREAD:
         if head.startswith(magic, place):
             unread = f"{source.name} is {what}, which cannot be loaded directly"

@@ -1,8 +1,8 @@
 """Demo events: the requests of a web shop, its logins and its firewall.
 
-The events of a second depend only on the date and time of this second. So a table can be extended from its end at any
+The events of a second depend only on the date and time of this second. So new events can be added to a table at any
 time, and two computers show the same shop. DuckDB makes the events, see `engines/duckdb/demo_events.py`. This module
-defines the tables, and decides which events are made, and when.
+defines the tables, and decides for which period events are made.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ The reason is that DuckDB takes longer to plan the statement than to make the ev
 def extend(engine: Tables, until: datetime, history: timedelta) -> Iterator[tuple[str, float, int]]:
     """Extend the demo tables up to the whole second of `until`, which has a time zone.
 
-    A table that is missing or empty begins at `history` before `until`. If `history` is 0, nothing is done. After each
-    transaction, yields the name of the table, the completed fraction of its new events, and the number of added events.
+    A table that is missing or empty gets events from `history` before `until`. If `history` is 0, nothing is done.
+    After each transaction, yields the name of the table, the completed fraction of the table's new events, and the
+    number of added events.
     """
     for table in TABLES if history else ():
         yield from _extend(engine, table, int(until.timestamp()), history)
@@ -64,18 +65,18 @@ def _extend(engine: Tables, table: str, end: int, history: timedelta) -> Iterato
 
 
 class GrowingTables:
-    """The demo tables of a running service. Events are made in advance, so that `extend` only stores events."""
+    """The demo tables of a running service. Events are made in advance, so that calls of `extend` are fast."""
 
     def __init__(self, engine: Tables, history: timedelta) -> None:
         self._engine = engine
         self._history = history
         self._ahead: dict[str, tuple[pa.Table, int]] = {}
-        """For each table, the events that are not stored yet, and the end of their period in epoch seconds."""
+        """For each table, the events that are not stored yet, and the second at which these events end."""
 
     def extend(self, until: datetime) -> int:
-        """Extend the demo tables as the function `extend` does, but for frequent calls.
+        """Extend the demo tables up to the whole second of `until`. Return the number of added events.
 
-        Returns the number of added events.
+        Most calls only store events that were made in advance.
         """
         end = int(until.timestamp())
         return sum(self._extend(table, end) for table in TABLES) if self._history else 0

@@ -3,10 +3,10 @@
 The SQL returns the columns of the event, and these additional columns:
 
 - the number of the row's line
-- the reason why the row is skipped; null for a row that is not skipped
+- the reason why the row is skipped, or null for a row that is not skipped
 - the values that do not fit their columns
-- a bit for each kind of change of a value
-- a text if the row may not fit the columns that were found for the file
+- a number with a bit for each kind of change that the load makes in the row
+- null if the row fits the columns that were found for the file, otherwise a text
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ MIN_DATE = "epoch_ms(0)"
 MARKS, MISFIT, SKIPPED, NULLS = "(marks)", "(misfit)", "(skipped)", "(nulls)"
 """The names of additional columns.
 
-MARKS has the bits of changes, and MISFIT has the value of `misfit` in `Columns`. SKIPPED has the reason why a row is
-skipped. NULLS has the values that do not fit their columns.
+MARKS has a bit for each kind of change in the row (see BITS). MISFIT has the value of `misfit` in `Columns`, which is
+null if the row fits the columns. SKIPPED has the reason why a row is skipped. NULLS has the values that do not fit
+their columns.
 """
 BITS: Mapping[Change, int] = {change: 1 << at for at, change in enumerate(Change)}
 _WHEN, _TEXT = "(when)", "(text)"
@@ -37,8 +38,9 @@ _LONGEST_SHOWN = 200
 def select(layout: Layout, types: Mapping[str, Type]) -> str:
     """Return SQL for the rows of a file as events. `types` has the types to which columns are converted.
 
-    The column eventdate is the time of the event. In a skipped row, eventdate is null. SKIPPED then has the reason, a
-    column, the column's value, and the beginning of the line. NULLS has each value that does not fit, with its column.
+    The column eventdate is the time of the event. In a skipped row, eventdate is null, and SKIPPED has the reason, a
+    column, the value of this column, and the beginning of the line. NULLS has each value that does not fit its column,
+    with the name of the column.
     """
     columns = layout.columns
     inner = [f"{sql} AS {quote(name)}" for name, sql in columns.sql.items()]
@@ -97,9 +99,9 @@ def _time_of_day(clock: LoadedField) -> str:
 
 
 def _skip(layout: Layout) -> str:
-    """Return SQL for the reason why a row is skipped, with a column and the column's value.
+    """Return SQL for the reason why a row is skipped. The SQL gives null for a row that is not skipped.
 
-    The SQL gives null for a row that is not skipped.
+    The reason includes the name and the value of the column that causes the skip.
     """
     time, text, when = layout.fields[layout.time], quote(_TEXT), quote(_WHEN)
     value = f"({time.raw})::VARCHAR"
@@ -154,7 +156,10 @@ def _nulls(fields: Mapping[str, LoadedField]) -> str:
 
 
 def _marks(layout: Layout, fields: Mapping[str, LoadedField]) -> dict[Change, str]:
-    """Return SQL conditions for the changes that depend on the event's time or on the stored values."""
+    """Return SQL conditions for kinds of change. A condition is true in a row that the load changes in this way.
+
+    These are the changes that depend on the event's time or on the stored values.
+    """
     event_time, time = layout.fields[layout.time], quote(layout.time)
     times = [quote(_WHEN), *(field.stored for field in fields.values() if field.type is Type.TIMESTAMP)]
     marks = {Change.FINER: " OR ".join(f"epoch_us({sql}) % 1000 <> 0" for sql in times)}

@@ -1,8 +1,8 @@
 """Events in an array inside JSON objects. The array is a member such as `Records`, or a path such as `result.items`.
 
-A name with dots may also be the name of a single member, which is tried first. For ndjson, SQL reads the events from
-the table `objects`, which has the number and the text of each line. In a JSON document, the array may be large, so the
-array is copied to a file.
+A name with dots is first looked up as the name of a single member, and then as a path. For ndjson, SQL reads the events
+from the table `objects`, which has the number and the text of each line. In a JSON document, the array may be large, so
+the array is copied to a file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from svcctl.service.engines.duckdb.syntax import literal
 from svcctl.service.loading.skips import NOTHING_CHANGED, Aside, Skip, Tally, sentence
 
 _SHOWN = 200
-"""The maximum number of characters of an object that are shown."""
+"""The maximum number of characters of an object that a message shows."""
 
 
 def events_query(member: str) -> str:
@@ -34,7 +34,10 @@ def events_query(member: str) -> str:
 
 
 def count(cursor: duckdb.DuckDBPyConnection, member: str, tally: Tally) -> None:
-    """Count the objects without events, which are skipped. Also count the objects with members outside the events."""
+    """Count the lines without events, and the objects that have members other than the events.
+
+    Lines without events are skipped. Members other than the events are not loaded.
+    """
     unread = (
         f"SELECT number, left(text, {_SHOWN}), line IS NOT NULL FROM ({_objects(member)}) "
         "WHERE coalesce(json_type(events), '') <> 'ARRAY'"
@@ -63,9 +66,10 @@ def count(cursor: duckdb.DuckDBPyConnection, member: str, tally: Tally) -> None:
 
 
 def _objects(member: str) -> str:
-    """Return SQL for the number and the text of each line in the table `objects`, and for two more columns.
+    """Return SQL that parses the lines in the table `objects`.
 
-    The column `line` is the text if it is a JSON object, otherwise null. The column `events` is the value of `member`.
+    The columns are `number`, `text`, `line` and `events`. `line` is the text if the text is a JSON object, otherwise
+    null. `events` is the value of the member.
     """
     paths = dict.fromkeys((f"/{_escaped(member)}", "".join(f"/{_escaped(name)}" for name in member.split("."))))
     events = ", ".join(f"json_extract(line, {literal(path)})" for path in paths)
@@ -106,10 +110,10 @@ class _Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _JsonText:
-    """The text of JSON values. The methods find parts of the text without parsing the parts.
+    """The text of JSON values. The methods find where values begin and end, without parsing the values.
 
-    The methods raise _Unreadable if the text is not JSON. `check` is called repeatedly, and may raise an error to stop
-    the search.
+    All positions are offsets in bytes. The methods raise _Unreadable if the text is not JSON. `check` is called
+    repeatedly, and may raise an error to stop the search.
     """
 
     data: mmap.mmap
@@ -138,12 +142,12 @@ class _JsonText:
         return at
 
     def values(self, at: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the begin and the end of each value between the bytes `at` and `end`."""
+        """Yield the beginning and the end of each value between the bytes `at` and `end`."""
         while (at := _BETWEEN.match(self.data, at, end).end()) < end:  # type: ignore[union-attr]  # it matches any text
             yield at, (at := self.end(at))
 
     def members(self, at: int, end: int) -> Iterator[tuple[str, int, int]]:
-        """Yield the name of each member of an object, and the begin and end of the member's value."""
+        """Yield the name of each member of an object, and the beginning and the end of the member's value."""
         at += 1
         while (at := _BETWEEN.match(self.data, at, end).end()) < end - 1:  # type: ignore[union-attr]
             colon = _COLON.match(self.data, name_end := self.end(at))
@@ -154,10 +158,10 @@ class _JsonText:
             yield name, colon.end(), at
 
     def array(self, begin: int, end: int, member: str) -> tuple[int, int, list[str]] | None:
-        """Find the array in a member of an object.
+        """Find the array `member` in the object between the bytes `begin` and `end`.
 
-        Returns the begin and the end of the array, and the names of all other members. Returns None if there is no such
-        array.
+        Returns the beginning and the end of the array, and the names of all other members. Returns None if the object
+        has no such array.
         """
         if self.data[begin : begin + 1] != b"{":
             return None
@@ -208,7 +212,7 @@ def copy_events(source: Path, target: Path, member: str, name: str, check: Calla
 
 
 def _values(text: _JsonText) -> Iterator[tuple[int, int]]:
-    """Yield the begin and end of each element of an array, or of each value in a sequence of values."""
+    """Yield the beginning and the end of each element of an array, or of each value in a sequence of values."""
     data = text.data
     begin = _BETWEEN.match(data, len(_BOM) if data[: len(_BOM)] == _BOM else 0).end()  # type: ignore[union-attr]
     if data[begin : begin + 1] == b"[":

@@ -22,7 +22,7 @@ _DIRECTIVE = re.compile(r"(?m)^#(\w[\w-]*)(:[ \t]*|[^\w\r\n])(.*?)[ \t]*\r?$")
 def heading(name: str, head: bytes) -> csv.CsvHeading:
     """Find the heading of a file that begins with `head`.
 
-    Raises UsageError if the heading names no fields, or too many fields.
+    Raises UsageError if no comment names the fields, or if there are too many fields.
     """
     start = len(BOM) if head.startswith(BOM) else 0
     comments = _COMMENTS.match(head, start)

@@ -2,8 +2,8 @@
 
 Text is read as the table `lines`, which has the number and the text of each entry. For csv, the table has the number
 and the cells of each row. The table either has only the first rows of the file (the head), or streams the whole file.
-So the memory is bounded. Bytes that are not UTF-8 are replaced in log lines and in ndjson. A csv row with such bytes is
-skipped.
+So a large file needs little memory. Bytes that are not UTF-8 are replaced in log lines and in ndjson. A csv row with
+such bytes is skipped.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _CELL_BYTES = 8
 LONG_SQL = 50_000
 _FOR_LONG_SQL = "SET disabled_optimizers='common_subexpressions'; SET threads=1"
 _FOR_SHORT_SQL = "RESET disabled_optimizers; RESET threads"
-"""Settings for statements longer than LONG_SQL characters, and for shorter statements.
+"""The settings of DuckDB for statements longer than LONG_SQL characters (_FOR_LONG_SQL), and for shorter statements.
 
 For a long statement, DuckDB's search for common parts takes minutes, and each thread holds memory for all parts.
 """
@@ -136,8 +136,8 @@ class FileReader:
     def open(self, source: Source, kind: FileKind, head: bytes, options: LoadOptions) -> KnownFile:
         """Open a file of a known kind. `head` has the first bytes of the file.
 
-        Compressed parquet and JSON documents are unpacked first, because DuckDB may read cut-off files without an
-        error. Raises UsageError when the file is damaged or cut off.
+        Compressed parquet files and compressed JSON documents are unpacked first, because DuckDB may read cut-off files
+        without an error. Raises UsageError when the file is damaged or cut off.
         """
         contents = source.path
         if kind.name in ("csv", "tsv", "fields"):
@@ -202,7 +202,7 @@ class FileReader:
     def head(self, file: KnownFile) -> Tally:
         """Register the first rows of a file (the head) as the table `lines`.
 
-        Returns a Tally, which counts the lines that are not entries.
+        Returns a Tally that counts the lines without an entry, such as blank lines.
         """
         tally = Tally()
         with self._readable(file):
@@ -212,20 +212,20 @@ class FileReader:
         return tally
 
     def stream(self, file: KnownFile, tally: Tally) -> None:
-        """Register a whole file as the table `lines`, for one query. `tally` counts the lines that are not entries."""
+        """Register a whole file as the table `lines`, for one query. `tally` counts the lines without an entry."""
         if not file.is_parquet:
             batches = self._watched(self._batches(file, tally))
             self._register(pa.RecordBatchReader.from_batches(self._schema(file), batches))
 
     def rows(self, file: KnownFile, sql: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query. Raises UsageError when the file cannot be read."""
+        """Return the rows of a query over a file. Raises UsageError when the file cannot be read."""
         with self._readable(file):
             rows = self.connection.execute(sql).fetchall()
             self.check()
         return rows
 
     def batches(self, file: KnownFile, sql: str) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a query over a stream, in batches.
+        """Yield the rows of a query over a file, in batches.
 
         A batch has at most ROWS_OF_KNOWN_WIDTH rows, and about BATCH_BYTES bytes.
         """
@@ -244,7 +244,7 @@ class FileReader:
             yield batch
 
     def check(self) -> None:
-        """Raise the error that has ended the stream, if any. Also raise an error if the load must end."""
+        """Raise an error if reading the file has failed, or if the load must end."""
         if self._failure is not None:
             raise self._failure
         self._watch.check()
@@ -291,9 +291,10 @@ class FileReader:
         return (without_deep(batch, tally) for batch in self._events(file.events_in, entries, tally))
 
     def _events(self, member: str, objects: Iterator[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
-        """Yield the events in a member of the objects of ndjson, with the numbers of their lines.
+        """Yield the events that are in an array inside objects of ndjson, each with its line number.
 
-        `tally` counts the objects without this member, and the objects with other members.
+        `member` is the name or the path of the array. `tally` counts the objects without this array, and the objects
+        with members outside the array.
         """
         with self.connection.cursor() as cursor, interruptible(cursor, self._watch.check):
             for batch in objects:

@@ -1,6 +1,6 @@
-"""Makes an events file with the first demo events, in a process of its own.
+"""Makes the events file of a new service, with the first demo events, in a separate process.
 
-A process that makes a month of events takes about 50 MB for them, and keeps most of that memory until it ends.
+Making a month of events takes about 50 MB of memory. A process keeps most of this memory until it ends.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from svcctl.service.loading import demo
 
 
 def make(path: Path, until: datetime, history: timedelta, report: Callable[[str, float], None]) -> None:
-    """Make the events file with the demo tables up to `until` (aware), see `demo.extend`.
+    """Start a process that makes the events file with the demo events, and wait until the process ends.
 
-    `report` receives the name of a table and the fraction of its events that are done. The other process ends when
-    `report` raises an error, and when this process ends. A failure of the other process is not reported: the caller
-    extends the tables in any case, and that fails for the same reason.
+    The demo events begin at `history` before `until`, which has a time zone. `report` receives the name of a table and
+    the fraction of the table's events that are done. If `report` raises an error or this process ends, the other
+    process is stopped. A failure of the other process is not reported. The caller then extends the demo tables, which
+    fails for the same reason.
     """
     arguments = [str(path), str(until.timestamp()), str(history.total_seconds())]
     with subprocess.Popen(
@@ -42,7 +43,10 @@ def make(path: Path, until: datetime, history: timedelta, report: Callable[[str,
 
 
 def main() -> None:
-    """Make the events file of the arguments, and write a line of JSON about each step."""
+    """Make the events file, and write a line of JSON about its progress after each transaction.
+
+    The arguments of the process are the path of the file, and `until` and `history` in seconds.
+    """
     path, until, history = sys.argv[1:]
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with DuckDBEngine(Path(path)) as engine:
@@ -52,7 +56,10 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when the parent closes its pipe or ends. Otherwise it would keep the events file locked."""
+    """End this process when the parent process closes the pipe or ends.
+
+    Otherwise, this process would keep the events file locked.
+    """
     sys.stdin.read()
     os._exit(1)
 

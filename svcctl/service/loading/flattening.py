@@ -91,9 +91,9 @@ class Flattening:
     extra: str | None = None
 
     def decision(self, name: str) -> bool | None:
-        """Return whether an object becomes columns. `name` is the name of the object.
+        """Return whether the object with this name becomes columns. Return None if this is not decided yet.
 
-        Returns None if neither the table, nor a named type, nor another file decides this.
+        The columns of the existing table, a type that the user names, or another file of the load can decide this.
         """
         if any(column.startswith(f"{name}.") for column in self.held):
             return True
@@ -104,9 +104,9 @@ class Flattening:
 class Leaf:
     """A column, with the path of its member and the type of its values.
 
-    A member that `is_mixed` has objects and other values. The members of these objects have columns of their own, and
-    this column has only the other values. A member that `is_hidden` cannot be named in SQL, because its name is empty
-    or differs from another member's name only in case.
+    `is_mixed` means that some values of the member are objects. The members of these objects have columns of their own,
+    and this column has only the values that are not objects. `is_hidden` means that the member cannot be named in SQL,
+    because the name is empty or differs from another member's name only in case.
     """
 
     name: str
@@ -141,7 +141,7 @@ class Flattened:
     """The names of members that have arrays of objects. These objects may be the events."""
 
     def fits(self, structure: Mapping[str, object], types: Mapping[MemberPath, str]) -> bool:
-        """Return whether all columns of an object with this structure are in `types`, and all values fit the types."""
+        """Return whether `types` has a column with a fitting type for each value of an object with this structure."""
         return all(
             path in types and common_type(types[path], type_) == types[path]
             for path, type_ in self._values(structure, ())
@@ -203,9 +203,9 @@ def _opened(root: EventMember, rules: Flattening) -> tuple[dict[MemberPath, str]
 
 
 _Place = tuple[MemberPath, MemberPath, EventMember, bool]
-"""A member that has a column. The parts are the member's path, the parts of the column's name, and the member.
+"""A member that has a column: the member's path, the parts of the column's name, the member, and a flag.
 
-The last part is true if the member cannot be named in SQL.
+The flag is true if the member cannot be named in SQL.
 """
 
 

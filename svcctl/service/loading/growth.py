@@ -32,7 +32,8 @@ DIFFERS = "columns-differ"
 class Growth:
     """The changes of a table that the files of a load need. `types` has the types of the columns in the files.
 
-    `left` has the columns of JSON that became members of REST. `change` is None if the table's columns stay the same.
+    `left` has the members of JSON that are stored in the column REST, because the table would have too many columns.
+    `change` is None if the table's columns stay the same.
     """
 
     layouts: Sequence[Layout]

@@ -2,7 +2,7 @@
 
 For each kind, this module counts the lines that fit the kind. A line fits if it is an entry or continues an entry.
 Blank lines and comments do not count. At least nine of ten lines must fit. A file that names its fields in a comment
-has the kind `fields`. For other files, the usual kinds of the file's ending are tried first.
+has the kind `fields`. For other files, the kinds that usually have the ending of the file's name are tried first.
 
 Many texts have a comma in each line. So a file without the ending .csv gets the kind csv in two cases only: no other
 kind fits, or the heading has a usual name for a column of times.
@@ -78,7 +78,7 @@ def head_of(name: str, data: bytes) -> FileHead:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The number of lines that fit a kind, in the first lines of a file: `read` of `lines` lines.
+    """The result of testing whether the first lines of a file fit a kind. `read` of the `lines` lines fit.
 
     `first_unread` is the index of the first line that does not fit. None if all lines fit.
     """
@@ -136,9 +136,9 @@ def kind_of(head: FileHead, ending: str, written: str, time_names: Sequence[str]
 
 
 def _is_above_times(table: Score, log: Score, head: FileHead) -> bool:
-    """Return whether the first line is a heading of csv, because the times of the entries are separate cells.
+    """Return whether the first line is a heading of csv, because the lines below it begin with a cell that is a time.
 
-    The entries are the lines that fit the kind `log`.
+    A line begins with such a cell if the line fits the kind `log` and the separator directly follows the time.
     """
     separator = _SEPARATORS[table.kind.name] or frequent_separator(head.first_event)
     if log.reads_first or table.read < table.lines or f"{separator} " in head.first_event:
@@ -148,9 +148,9 @@ def _is_above_times(table: Score, log: Score, head: FileHead) -> bool:
 
 
 def _lacking(head: FileHead) -> tuple[str, Skip] | None:
-    """Return an incomplete time and its missing part, if at least half of the first lines have incomplete times.
+    """Return the first incomplete time in the first lines of a file, and the part that this time lacks.
 
-    Otherwise, return None.
+    Returns None if fewer than half of these lines have an incomplete time.
     """
     lines = list(islice(filter(_may_be_event, head.lines), _LINES_WITH_TIMES))
     times = [time for time in map(incomplete_time, lines) if time]
@@ -259,7 +259,7 @@ def _json_end(text: str) -> int:
 def _documents(kind: FileKind, head: FileHead) -> list[bool]:
     """Return for each line whether it belongs to a JSON array or to a sequence of JSON values.
 
-    If each line is an object, the result is false for all lines.
+    If each line is an object, the result is false for all lines, because the file is then ndjson.
     """
     fits = [False] * len(head.lines)
     objects = _objects(kind, head)
@@ -285,9 +285,9 @@ def _documents(kind: FileKind, head: FileHead) -> list[bool]:
 
 
 def _fields(kind: FileKind, head: FileHead) -> list[bool]:
-    """Return for each line whether it fits the kind `fields`. All lines that are not blank fit.
+    """Return for each line whether it fits the kind `fields`.
 
-    If no comment before the rows names the fields, no line fits.
+    If a comment before the rows names the fields, all lines fit except blank lines. Otherwise, no line fits.
     """
     comments = takewhile(lambda line: line.startswith("#") or not line.strip(), head.lines)
     is_named = any(map(kind.looks, comments))

@@ -79,7 +79,10 @@ _LINES_WITH_PLACES = 100
 JOURNAL_HEADER = r"-- .* --$"
 """The pattern of a line that journalctl writes before and between events."""
 _TIME_FIRST = r"()((?:\[ *)?)"
-"""The pattern before a time at the beginning of a line. The first group is empty, the second group is `[` or empty."""
+"""The pattern of the text before a time at the beginning of a line.
+
+The first group is always empty. The second group is `[`, or empty if there is no bracket.
+"""
 
 
 def _inner_groups(words: int, *, indented: bool) -> str:

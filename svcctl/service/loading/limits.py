@@ -27,7 +27,7 @@ MAX_FIELDS = 1000
 MAX_FREE_BYTES = 500_000_000
 """Files that unpack to at most this many bytes may have any ratio of unpacked size to packed size.
 
-The ratio is already high for a few thousand equal rows.
+A file with only a few thousand equal rows already has a high ratio.
 """
 MAX_DEPTH = 200
 """The maximum depth to which the values of a JSON object may be nested."""
@@ -49,7 +49,10 @@ class LoadLimits:
     memory_bytes: int = LOAD_MEMORY.default_value
     """The maximum memory, in bytes, of the engine that reads the files."""
     depth: int = LOAD_DEPTH.default_value
-    """The maximum depth of members that become columns. `a.b` has the depth 2. With 1, objects stay JSON text."""
+    """The maximum depth of members that become columns. The member `a.b` has the depth 2.
+
+    With the limit 1, all objects stay JSON text.
+    """
     nested_columns: int = LOAD_NESTED_COLUMNS.default_value
     """The maximum number of columns that a file may have for members of nested objects."""
     added_columns: int = LOAD_COLUMNS.default_value

@@ -64,11 +64,11 @@ def load(
 ) -> Loaded | None:
     """Add the events of files to a table. Return None if the table already has a load with this ID.
 
-    A missing table is made. `go_on` is called while files are read, and before others can see the events. If `go_on`
+    A missing table is created. `go_on` is called while files are read, and before others can see the events. If `go_on`
     raises an error, the load ends with this error and changes nothing. A load that reaches one of the `limits` ends
     with a ServiceError.
 
-    Another load may make the table or change its columns at the same time. Then this load begins again, and adds its
+    Another load may create the table or change its columns at the same time. Then this load begins again, and adds its
     events to the changed table. This load also begins again if a row does not fit the columns or types that were found
     in the first rows of its file.
 
@@ -171,8 +171,8 @@ def _layouts(recogniser: Recogniser, sources: Sequence[Source]) -> list[tuple[st
 def _types(layouts: Sequence[Layout], chosen_types: Mapping[str, str]) -> dict[str, Type]:
     """Return the columns of all files, eventdate first, with their types.
 
-    The user may choose the type of a column. Other columns get the common type of the column in all files. Raises
-    UsageError for names that differ only in case, because engines treat such names as equal.
+    The user may choose the type of a column. Any other column gets a type that can hold the column's values in all
+    files. Raises UsageError for names that differ only in case, because engines treat such names as equal.
     """
     types_of: dict[str, list[Type]] = {}
     known: dict[str, tuple[str, str]] = {}
@@ -198,10 +198,10 @@ def _types(layouts: Sequence[Layout], chosen_types: Mapping[str, str]) -> dict[s
 
 
 def _with_texts_marked(layouts: Sequence[Layout], types: Mapping[str, Type], named: Collection[str]) -> list[Layout]:
-    """Add the change TEXT to columns that have numbers in one file, but become text because of another file.
+    """Add SQL conditions that report columns with numbers in one file, and values of other types in another file.
 
-    The change applies to each value of such a column in the other file. Columns in `named` are left out, because the
-    table or the user decides the types of these columns.
+    Such a column becomes text. In the other file, each value of the column counts as a change of the kind TEXT. Columns
+    in `named` are left out, because the table or the user decides the types of these columns.
     """
     numbers = {name for layout in layouts for name, type_ in layout.types.items() if type_ in NUMBERS}
     mixed = {name for name in numbers.difference(named) if types[name] is Type.STR}

@@ -27,14 +27,15 @@ def with_object(table: str, *, are_mostly_valid: bool = False) -> str:
 
 
 def compared(table: str, members: Mapping[MemberPath, str], objects: Collection[MemberPath]) -> tuple[str, str]:
-    """Return SQL that adds the types of members to a table of `with_object`. Also return an SQL condition for its rows.
+    """Return SQL that adds the types of members to a table, and an SQL condition for rows with only known members.
 
-    If the condition is true, the row has only known members, with known types. `members` has the types of the members
-    that are columns. `objects` has the members with inner members that are columns.
+    `table` must be SQL that `with_object` has returned. `members` has the types of the members that are columns.
+    `objects` has the objects with members that are columns. If the condition is true for a row, the row has only known
+    members, and the members have known types.
 
-    If the condition is false or null, the row may still have only known members and types. This happens for objects and
-    arrays in members of another type than JSON. If there are more than MAX_COMPARED members, the condition is false for
-    all rows.
+    If the condition is false or null, the row may still have only known members and types. This happens if the value of
+    a member is an object or an array, but the member's type is not JSON. If there are more than MAX_COMPARED members,
+    the condition is false for all rows.
     """
     parents = {(), *objects}
     counted = [place for place in dict.fromkeys((*objects, *members)) if place[:-1] in parents]

@@ -130,7 +130,7 @@ def own_times(file: str, numbers: Sequence[str], now_ms: int) -> NumberTimes:
 
 
 def unclear(file: str, column: str, numbers: Sequence[str], now_ms: int, *, is_day: bool) -> UsageError:
-    """Return the error for a column of times with first numbers that are not plausible as epochs.
+    """Return the error for a column of times in which the first numbers are not plausible as epochs.
 
     `is_day` means that the column has days, and another column has the times of day.
     """

@@ -86,13 +86,13 @@ class Layout:
         return self.columns.flat.lists if self.columns.flat else ()
 
     def fields_of(self, what: What) -> tuple[str, ...]:
-        """Return the columns that a change applies to. The result is empty for other findings than changes."""
+        """Return the columns that a change applies to. The result is empty for a finding that is not a change."""
         if what is Change.COLUMN:
             return (self.time,)
         return tuple(filter(None, self.marks(what))) if isinstance(what, Change) else ()
 
     def marks(self, change: Change) -> Mapping[str, str]:
-        """Return the SQL conditions of a change by column. The column name "" means the whole row.
+        """Return the SQL conditions for a kind of change, by column. The column name "" means the whole row.
 
         The column of the event's time is left out.
         """
@@ -315,10 +315,10 @@ def _profiles(
 
 
 def _named(file: KnownFile, columns: Columns, time_field: str, *, is_alone: bool) -> tuple[str, str | None]:
-    """Return the column of the event's time that the user names, and None.
+    """Return the column of the event's time and the column of the times of day, as the user names them.
 
-    For two names such as DATE,TIME, return the column of days and the column of times of day. If the load has several
-    files, a file without the named column may have eventdate instead.
+    With two names such as DATE,TIME, the first column has the days. With a single name, the second value is None. If
+    the load has several files, a file without the named column may have eventdate instead.
     """
     name, fields = file.source.name, columns.types
     if time_field in fields:
@@ -382,7 +382,7 @@ def _likeliest(names: Mapping[str, str], profiles: Mapping[str, _Profile], *, is
     """Return the most likely column of the event's time. Return None if this column is not clear.
 
     The most likely column is eventdate, the only column of times, or a column with a usual name. `names` has the
-    columns, each with the name of its member in lower case. For columns inside objects, eventdate does not come first,
+    columns, each with the name of its member in lower case. Among columns inside objects, eventdate has no priority,
     and a usual name counts only if a single column has this name.
     """
     times = [name for name in names if name in profiles and profiles[name].is_time]
@@ -443,7 +443,7 @@ def _check_heading(reader: FileReader, file: KnownFile, times: TimeFormat) -> No
 
 
 def _single_line(file: KnownFile) -> UsageError:
-    """Return the error for a csv file with a single line, which does not contain a usual name of a column of times."""
+    """Return the error for a csv file with only one line. This line has no usual name of a column of times."""
     line = shown(file.heading.first if file.heading else "")
     return UsageError(
         f"{file.source.name} has only one line, and it is not clear whether it names columns: {line}",

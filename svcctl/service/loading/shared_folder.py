@@ -36,7 +36,7 @@ class Compacted:
 
 
 def opened(uri: str, environment: Mapping[str, str]) -> LakeTables:
-    """Return the tables below a URI.
+    """Return the tables of the shared folder with this URI.
 
     Raises UsageError for an invalid URI, and MissingExtra if packages are not installed.
     """
@@ -78,7 +78,7 @@ def compact(
 ) -> Iterator[Compacted]:
     """Merge small files of a table, or of all tables if `table` is None. Also remove files that are no longer needed.
 
-    A file is removed only if it was not needed during the time `keep` before now.
+    A file that was still needed within the last `keep` is not removed.
     """
     with opened(uri, environment) as lake:
         from svcctl.service.engines.lake.upkeep import vacuum

@@ -1,4 +1,4 @@
-"""Counts and describes the skipped lines of a load, lines that are not events, and changes of values.
+"""Counts and describes the findings of a load: skipped lines, lines that are not events, and changed values.
 
 Each kind of finding has a count, the place of its first occurrence, and a sentence. This module imports no engine.
 """
@@ -58,7 +58,7 @@ class Change(StrEnum):
 
 
 class Aside(StrEnum):
-    """Lines that are not events of their own, but do not count as skipped."""
+    """A kind of line that is not an event of its own, but does not count as skipped."""
 
     JOINED = "joined"
     COMMENT = "comment"
@@ -112,7 +112,7 @@ _HINTS: Mapping[Skip, str] = {
     Skip.TIME: "describe how it is written with --time-format, such as '%d/%m/%Y %H:%M:%S', or name another column "
     "with --time-field, or two as DATE,TIME",
 }
-"""The hints of errors about files that could not be read, by the reason why the first line was skipped."""
+"""The hint of the error for a file that could not be read. The key says why the first line was skipped."""
 _REASONS: Mapping[Skip, str] = {
     Skip.ENCODING: NOT_UTF8,
     Skip.CELLS: "too-many-cells",
@@ -120,7 +120,7 @@ _REASONS: Mapping[Skip, str] = {
     Skip.NO_YEAR: "time-without-year",
     Skip.NO_DAY: "time-without-day",
 }
-"""The `reason` of errors about files that could not be read, by the reason why the first line was skipped.
+"""The field `reason` of the error for a file that could not be read. The key says why the first line was skipped.
 
 The program that shows such an error adds the hint.
 """
@@ -132,7 +132,10 @@ _REASONS_BY_KIND: Mapping[tuple[Skip, str], str] = {
 
 
 def sentence(what: str, value: str | None, fields: Sequence[str], kind: str) -> str:
-    """Return a sentence about a value and its columns. `kind` is the type or the format that was expected."""
+    """Return the sentence for a kind of finding, `what`, with a value and the names of columns.
+
+    `kind` is the type or the format that was expected.
+    """
     wish = ",".join(f"{name}=float8" for name in fields)
     return _SENTENCES[what].format(value=shown(value or ""), fields=some(fields), kind=kind, wish=shlex.quote(wish))
 
@@ -149,7 +152,7 @@ def shown(text: str) -> str:
 Found = tuple[int, int, str | None, str]
 """A finding: its count, the number of the first line that has it, the value in this line, and the value's column."""
 _WITH_LINE = (Skip.ENCODING, Skip.QUOTE, Skip.CELLS, Skip.ENTRY)
-"""The skips that are counted with the text of the whole line as their value."""
+"""A line that is skipped for one of these reasons is counted with the text of the whole line as its value."""
 
 
 @dataclass(slots=True)
@@ -164,7 +167,10 @@ class Tally:
     unfinished: int | None = field(default=None, compare=False)
     """The number of the last line if this line has no line end. Otherwise None."""
     emptied: int = field(default=0, compare=False)
-    """The number of lines that the reader has emptied. Such lines look blank, but are already counted otherwise."""
+    """The number of already counted lines that the reader has replaced by empty lines.
+
+    These lines must not be counted again as blank lines.
+    """
     _last: tuple[Skip, str | None, str] | None = field(default=None, compare=False)
 
     def add(self, what: What, line: int, value: str | None = None, *, column: str = "", count: int = 1) -> None:

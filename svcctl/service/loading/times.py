@@ -145,7 +145,7 @@ def _plain_time(text: str, zone: str) -> str:
 def _described(text: str, spec: str, newest: datetime | None) -> str:
     """Return SQL that reads a text as a time in a format.
 
-    If the format has no year, the time is in the last year in which it is not later than `newest`.
+    If the format has no year, the year is the last year for which the time is not later than `newest`.
     """
     if newest is None or re.search(r"%-?[YyGcx]", spec):
         return f"try_strptime({text}, {literal(spec)})"
@@ -225,7 +225,7 @@ def in_utc(time: str, zone: str) -> str:
 def yearless(text: str, formats: Sequence[str], newest: datetime) -> str:
     """Return SQL that converts a text without a year to a time.
 
-    The time is in the last year in which it is not later than `newest`.
+    The year is the last year for which the time is not later than `newest`.
     """
     # The last 29 February may be up to eight years ago.
     this, *others = (

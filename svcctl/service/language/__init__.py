@@ -1,6 +1,6 @@
 """The query language. The text of a query becomes a tree, and the tree becomes one SQL statement with typed columns.
 
-    grammar.lark, parser.py   text -> tree; errors have the line, the column and what was expected
+    grammar.lark, parser.py   text -> tree; errors have the line, the column and the expected words
     tree.py, printer.py       the tree of a query; the text of an expression of the tree
     functions.py              one row for each function; the help is written from these rows
     expressions.py, sql.py    types and SQL of an expression

@@ -5,8 +5,9 @@ As many clauses as possible share a SELECT. If a clause needs values that an ear
 becomes a subquery. The columns of a subquery are named c1, c2 …, so that these names cannot collide with names in the
 query. Names in the query appear only in the outermost SELECT.
 
-A name in a clause means a column of the last select. If the last select has no such column, the name means a column of
-an earlier select. The search ends at the last group, or at the table. The answer has the columns of the last select.
+A name in a clause means a column of the select before the clause. If this select has no such column, the name means a
+column of an earlier select. The search goes back to the last group, or to the table if there is no group. The answer
+has the columns of the query's last select.
 
 Without a group, rows are ordered by eventdate. Groups are ordered by their keys. The period is the first key, and nulls
 come last. If a select drops a column that the order needs, subqueries keep this column.
@@ -43,7 +44,7 @@ from svcctl.words import among
 
 EVENTDATE = "eventdate"
 DATED = "(eventdate)"
-"""The name of the additional last column of a dated plan. This column has the date of each row."""
+"""The name of the last column, which has the date of each row. Only a plan with `dated` has this additional column."""
 MAX_COLUMNS = 1000
 MAX_STEPS = 20
 """The maximum depth of nested subqueries. With this depth, sqlglot stays within Python's recursion limit."""

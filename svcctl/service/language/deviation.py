@@ -1,8 +1,8 @@
 """Mean and standard deviation of whole numbers. The result is the same to the last digit in every engine and every run.
 
 The last digit of a float8 sum depends on the order in which rows are added up. So the sums are computed as whole
-numbers, and only the last division is done in float8. The group computes the sums. The step after the group applies the
-formula.
+numbers, and only the last division is done in float8. The SELECT that groups the rows computes the sums. The SELECT
+around it applies the formula to the sums.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ The spread is the result of `_spread`. Below the limit, the sums fit into a wide
 def mean(context: ExpressionContext, value: Sql) -> CompiledValue:
     """Return the mean of whole numbers.
 
-    The group computes the count and the sum. The step after the group divides the sum by the count.
+    The SELECT that groups the rows computes the count and the sum. The SELECT around it divides the sum by the count.
     """
     counted, added = context.copies(value, 2)
 

@@ -46,7 +46,7 @@ class Dialect(Protocol):
 
     @abstractmethod
     def attempt(self, sql: exp.Expr) -> exp.Expr:
-        """Return SQL for the value of an expression, or for null if the engine would fail or wrap around.
+        """Return SQL that gives the value of an expression, or null if the computation would fail or overflow.
 
         The outermost operation of `sql` is one of these:
 
@@ -124,7 +124,7 @@ class Dialect(Protocol):
 
 
 def write(select: exp.Select, dialect: Dialect) -> str:
-    """Write a statement as text in a dialect. Raises UnplacedError if the dialect cannot express a part of it."""
+    """Write a statement as text in a dialect. Raises UnplacedError if the dialect cannot express the statement."""
     try:
         return select.sql(dialect=dialect.name, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:

@@ -1,6 +1,6 @@
 """Compiles expressions of a query to typed SQL, over the rows of a clause.
 
-This module has these rules of the language:
+This module implements these rules of the language:
 
 - A comparison with null is never true. The negation of such a comparison is never true, either. `= null` and `!= null`
   test whether there is a value.

@@ -97,7 +97,7 @@ def column_answer(name: str) -> str | None:
 
 
 def text_answer(name: str) -> str:
-    """Return the hint for an unknown word in a comparison, which is usually text without its quotes."""
+    """Return the hint for an unknown word in a comparison. Such a word is usually text without its quotes."""
     keyword = name.casefold() in ("null", "true", "false")
     if keyword:
         return f"write {name.casefold()}: keywords are in lower case"

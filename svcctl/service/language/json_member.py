@@ -46,7 +46,8 @@ class JsonSql(Protocol):
     def look_up(self, sql: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
         """Return SQL for the value at a path in valid JSON.
 
-        The SQL gives a string without quotes, an object or a list as JSON, or null.
+        The SQL gives a string without its quotes, and an object or a list as JSON. If the path has no value, the SQL
+        gives null.
         """
 
     def bind(self, sql: exp.Expr, body: Body) -> exp.Expr:
@@ -78,7 +79,10 @@ def member(engine: JsonSql, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.E
 
 
 def _skeleton(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
-    """Return SQL that gives _VALUE_MARK for a JSON object or list. For any other text, the SQL gives another result."""
+    """Return SQL that tests whether a text is a JSON object or list.
+
+    The SQL gives _VALUE_MARK for a JSON object or list, and a different text for anything else.
+    """
     text = engine.replace_matches(escaped.copy(), _ESCAPE, "~")
     for pattern, mark in ((_STRING, _STRING_MARK), (_OTHER_VALUE, _VALUE_MARK), (_BLANKS, "")):
         text = engine.replace_matches(text, pattern, mark)

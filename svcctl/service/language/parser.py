@@ -1,6 +1,6 @@
 """Parse a query's text into its tree, with errors that say what to change.
 
-The grammar is in grammar.lark. This module reads the values of tokens (escapes, numbers, addresses). Limits keep the
+The grammar is in grammar.lark. This module computes the values of tokens (escapes, numbers, addresses). Limits keep the
 cost of a hostile text in proportion to the length of the text. The module also has the words by which errors name the
 tokens that were expected.
 """

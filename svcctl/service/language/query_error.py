@@ -56,7 +56,7 @@ def one_of(names: Iterable[str]) -> str:
 
 
 class UnplacedError(Exception):
-    """An error of a query without the place in the query's text. The compiler turns it into a QueryError.
+    """An error in a query, without the place in the query's text. The compiler then raises a QueryError with the place.
 
     `argument` is the index of the wrong argument, or None for the whole call.
     """

@@ -1,4 +1,4 @@
-"""The pieces of SQL that expressions are built from, and the values that are passed on during compilation.
+"""The building blocks of SQL for expressions, and the classes for compiled expressions.
 
 This module never writes SQL as text. Strings and numbers in a query become literals of sqlglot, and names become
 identifiers. The ExpressionContext has the engine's Dialect, which builds the SQL that differs between engines.
@@ -88,7 +88,7 @@ class ExpressionContext:
         return self.dialect.try_cast(sql, self.sql_type(to))
 
     def attempt(self, sql: Sql) -> Sql:
-        """Return SQL for the value of an expression, or for null if the engine would fail, such as on overflow."""
+        """Return SQL that gives the value of an expression, or null if the computation would fail or overflow."""
         return self.dialect.attempt(sql)
 
     def sql_type(self, type_: Type) -> exp.DataType:

@@ -1,4 +1,4 @@
-"""Translate SQL that people type into a query of the language. The translation is used in hints.
+"""Translate SQL to the query language. If people type SQL, a hint shows them the translation.
 
 sqlglot parses the SQL. NODE_RULES has a rule for each kind of node that can be translated.
 """
@@ -123,7 +123,7 @@ def _query(select: Any) -> tuple[str, Mapping[str, str]]:
         clauses.append(f"where {_having_condition(_with_keys(having.this.unnest(), keys), items, keys)}")
     limits = {word: _text(node.expression) for word in ("offset", "limit") if (node := select.args.get(word))}
     names = [_sorted_by(ordered, items, keys) for ordered in select.find_all(exp.Ordered)]
-    if names in ([], ["eventdate"]):  # this is the order of rows in any case
+    if names in ([], ["eventdate"]):  # rows have this order without sorting
         return " ".join(clauses + [f"{word} {count}" for word, count in limits.items()]), {}
     if "offset" in limits:
         raise Untranslatable(SORTED, SORTS)
@@ -193,9 +193,9 @@ def _having_condition(condition: Any, items: list[Any], keys: Mapping[Any, str])
 
 
 def _with_names(items: list[Any]) -> list[Any]:
-    """Name each item of a select that calls the same function as an earlier item.
+    """Give a name to each item of a select that calls the same function as an earlier item.
 
-    The names of columns must differ.
+    Without these names, several columns would have the name of the function.
     """
     again = [type(item) in map(type, items[:place]) and isinstance(item, exp.Func) for place, item in enumerate(items)]
     return [exp.alias_(item, f"{item.key}{n}") if again[n] else item for n, item in enumerate(items)]

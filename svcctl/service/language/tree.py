@@ -3,8 +3,8 @@
 Two nodes with equal contents are equal, even if their places in the text (`at`) differ.
 
 The parser brings every query into one normal form. A select before `from` is moved after the last group, or to the end
-of a query without a group. `every` belongs to its group. `/=` becomes `!=`. A minus before a number is part of the
-number. The operands of one `and`, `or`, sum or product are in one list, not nested.
+of a query without a group. `every` becomes a part of the group. `/=` becomes `!=`. A minus before a number is part of
+the number. The operands of one `and`, `or`, sum or product are in one list, not nested.
 """
 
 from __future__ import annotations

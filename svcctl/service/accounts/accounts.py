@@ -1,7 +1,7 @@
 """Accounts, which authorize requests.
 
-An account has an API key, a secret and perhaps a token. An account belongs to a domain or to a reseller. The account
-refers to its domain by the domain's identity, because a new domain can take the name of a deleted domain.
+An account has an API key, a secret and perhaps a token. An account belongs to a domain or to a reseller. The account is
+stored with the domain's identity, a number, because a new domain can take the name of a deleted domain.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ACCOUNTS = schema.accounts.c
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The owner of jobs and queries: a domain or a reseller. `domain` is the identity of the domain.
+    """The owner of jobs and queries: a domain or a reseller. `domain` is the identity of the domain, a number.
 
     All accounts of an owner share the owner's jobs and queries.
     """
@@ -36,10 +36,10 @@ class Owner:
 class Account:
     """An API key with its secret and an optional token.
 
-    An account belongs to a domain or to a reseller. An account of a reseller manages the domains of the reseller's
-    customers, and the field `domain` is empty. `domain_id` is the identity of the domain in the store. `name` says who
-    uses the key. The key is refused from the moment `expires` on, in epoch milliseconds. If `expires` is None, the key
-    does not expire.
+    An account belongs to a domain or to a reseller. If the account belongs to a reseller, `domain` is empty, and the
+    account can manage the domains of the reseller's customers. `domain_id` is the identity of the domain in the store.
+    `name` says who uses the key. The key expires at the moment `expires`, in epoch milliseconds. If `expires` is None,
+    the key does not expire.
     """
 
     api_key: str

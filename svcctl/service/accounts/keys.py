@@ -83,9 +83,9 @@ def _status(expires: int | None, now: int) -> KeyStatus:
 
 
 def describe(store: Store, key: str) -> str:
-    """Describe a key for a question to the user: the owner of the key, and when it was last used.
+    """Return a text that describes a key. The text has the key, its name, its owner, and when the key was last used.
 
-    `key` is the key or its name.
+    Commands show this text when they ask the user to confirm. `key` is the key or the name of the key.
     """
     with store.reading() as connection:
         account = accounts.find(connection, key)
@@ -97,7 +97,7 @@ def describe(store: Store, key: str) -> str:
 
 
 class KeyUses:
-    """The uses of keys in this process. A thread stores the uses at most once a minute."""
+    """The moments at which keys were last used in this process. A thread stores the moments at most once a minute."""
 
     def __init__(self, store: Store, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._store = store
@@ -123,7 +123,7 @@ class KeyUses:
         _log.warning("refused a request: the key %s expired on %s", name, utc_text(account.expires or 0))
 
     def write_in_time(self) -> None:
-        """Store new uses of keys, unless uses were stored less than WRITE_SECONDS ago. Raises the errors of `write`."""
+        """Store the new uses of keys if the last write was at least WRITE_SECONDS ago. Raises the errors of `write`."""
         if self._used and self._monotonic() - self._written >= WRITE_SECONDS:
             self.write()
 

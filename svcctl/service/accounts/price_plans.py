@@ -38,8 +38,8 @@ class Feature:
 class PricePlan:
     """A reseller's price plan.
 
-    `time` and `volume` are the maximum values for a domain with the plan, and also the default values. If one of them
-    is None, a domain with the plan cannot have this value.
+    `time` is the maximum and also the default for the `time` of a domain with this plan. `volume` is the same for the
+    domain's `volume`. If the plan has no `time`, the domain cannot have a `time`. The same applies to `volume`.
     """
 
     reseller: str

@@ -1,4 +1,4 @@
-"""The custom roles of a domain: access to them, and how they are stored.
+"""Operations on the custom roles of a domain. The operations check whether the account may manage the domain.
 
 The module `rules` has the rules about roles.
 """
@@ -35,7 +35,7 @@ def create(store: Store, account: Account, domain_name: str, fields: Mapping[str
 
 
 def update(store: Store, account: Account, domain_name: str, name: str, fields: Mapping[str, Any]) -> CustomRole:
-    """Change the fields of a role that the request contains.
+    """Update a role. Only the fields in the request change.
 
     If the request has a new `name`, the role is renamed, and its users keep the role.
     """

@@ -1,4 +1,4 @@
-"""Custom roles, and the interface's nine rules about them as this service reads the rules.
+"""Custom roles, and the interface's nine rules about custom roles as this service interprets them.
 
 `Changes` is the content of a request. `CustomRole` is a stored role. Each rule that a request can break is a function.
 The function raises an error with the code of the rule: 131 to 139 for rules 1 to 9. Where the rules leave a choice, the
@@ -7,14 +7,14 @@ service decides as follows:
 - Rule 1: A new role grants everything if its request has no policies, no applications and no resourceIds. If the
   request has one or two of these fields, the role grants nothing for the missing fields. So a role never grants more
   than the request says.
-- Rule 2: `*` is stored as `*`, so it includes names that become available later. A list with `*` cannot have other
-  names.
+- Rule 2: `*` is stored as `*`, so the role also grants names that become available later. A list with `*` cannot have
+  other names.
 - Rule 4: A role must grant at least one policy or application that the domain has. A list with `*` grants nothing if
   the domain has no such names. The rule is checked when a role is created, and when its policies or applications are
   updated. A role does not change when its domain loses a policy or an application. An update with empty applications
   removes the role's applications. If the same update names a default application, the role must already have that
   application, and keeps only that application.
-- Rule 5: A default application is never required. If the role has one, it must be among the role's applications.
+- Rule 5: A role need not have a default application. A default application must be among the role's applications.
 - Rule 7 also applies to applications.
 """
 
@@ -271,7 +271,7 @@ def _checked_role(current: CustomRole, changes: Changes, available: Available) -
 
 
 def _merged_role(role: CustomRole, changes: Changes) -> CustomRole:
-    """Replace the fields of a role that a request contains. An empty text removes a field (rule 6)."""
+    """Return a role in which the fields of a request replace the old values. An empty text removes a field (rule 6)."""
     return CustomRole(
         role.name if changes.name is None else changes.name,
         role.description if changes.description is None else changes.description or None,

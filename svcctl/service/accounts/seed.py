@@ -90,7 +90,7 @@ def _database(environment: Mapping[str, str], state: str | None) -> Database | N
 
 
 def _require_no_service(files: process.ServiceFiles) -> None:
-    """Raise Locked if the service runs. A running service uses the tables that an upgrade would change."""
+    """Raise Locked if the service runs. An upgrade of the state would change tables that a running service uses."""
     if process.running_process(files) is not None:
         raise Locked(
             f"state file {files.state} needs an upgrade, and the local service of an older svcctl is running",

@@ -50,7 +50,7 @@ _WITH_IPV4 = (
 The second value is the number of bits that follow the IPv4 address in the IPv6 address.
 """
 _METADATA = tuple(map(ip_address, ("168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254")))
-"""Addresses of the metadata services of clouds that are not in link-local networks."""
+"""The addresses, outside of link-local networks, at which clouds have metadata services."""
 _NOT_PUBLIC = tuple(map(ip_network, ("192.0.0.0/24", "64:ff9b:1::/48", "2001::/32", "5f00::/16", "fec0::/10")))
 """Networks that `is_global` of some Python versions wrongly reports as public: local NAT64, Teredo, site-local."""
 
@@ -102,8 +102,8 @@ class AllowedHosts:
     def addresses(self, host: str, port: int, *, listed: bool = False) -> tuple[str, ...]:
         """Return the addresses of a host, if the service may connect to all of them at this port.
 
-        With `listed`, the rules `*` and `public` are ignored. Raises HostRefused if there is an address that no rule
-        allows. Raises Unavailable if the host has no address. Messages omit the addresses, because addresses in an
+        With `listed`, the rules `*` and `public` are ignored. Raises HostRefused if the rules do not allow all
+        addresses. Raises Unavailable if the host has no address. Messages omit the addresses, because addresses in an
         internal network may be secret.
         """
         name = _normal(host)

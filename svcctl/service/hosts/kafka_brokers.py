@@ -1,12 +1,12 @@
 """The brokers of a Kafka cluster, and whether the service may connect to them.
 
 The Kafka library resolves names and opens connections itself, and has no filter for hosts. So the hosts of
-`bootstrap.servers` are checked first. Then the library gets their addresses in place of their names, unless it needs
-the names.
+`bootstrap.servers` are checked before the library gets the list. The list for the library has the checked addresses of
+the hosts, except for TLS and Kerberos, which need the names of the hosts.
 
-A cluster advertises more brokers. These brokers are checked when they are first listed, before any data is sent to
-them. A broker that is advertised later is checked within a second. A name that gets another address between the check
-and the connection is not detected.
+The cluster then sends the library a list of all brokers. These brokers are checked before any data is sent to them. A
+broker that joins the list later is checked within a second. If a name gets another address between the check and the
+connection, this is not detected.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class Brokers:
     def __init__(self, allowed: AllowedHosts) -> None:
         self._allowed = allowed
         self._names: dict[str, str] = {}
-        """The names that the job uses for brokers, by the address and port of each broker."""
+        """The brokers as written in the parameters of the job. The keys are the brokers as written for the library."""
         self._checked: set[tuple[str, int]] = set()
         self._refused: HostRefused | None = None
 
     def bootstrap(self, servers: str, settings: Mapping[str, str]) -> str:
-        """Check a list of servers, and return the list for the library.
+        """Check the list of servers in the parameters of a job, and return the list for the library.
 
-        In the returned list, names are replaced by addresses, unless the library needs the names. Raises HostRefused if
-        a server is not allowed. Raises Unavailable if a server has no address. Raises ServiceError if the list is
+        In the returned list, addresses replace the names. The names stay if the library needs them. Raises HostRefused
+        if a server is not allowed. Raises Unavailable if a server has no address. Raises ServiceError if the list is
         invalid.
         """
         if self._allowed.unlimited:
@@ -56,13 +56,13 @@ class Brokers:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The settings with which the library reports its brokers."""
+        """The settings of the library that make it report the brokers that it knows."""
         if self._allowed.unlimited:
             return {}
         return {"statistics.interval.ms": WATCH_MILLISECONDS, "stats_cb": self._watch}
 
     def name(self, broker: str) -> str:
-        """Return the job's name for a broker that the library names in a message."""
+        """Return a broker as written in the parameters of the job. `broker` is written as in the library's messages."""
         return self._names.get(broker, broker)
 
     def check(self, brokers: Iterable[tuple[str, int]]) -> None:
@@ -85,9 +85,9 @@ class Brokers:
             raise self._refused
 
     def _watch(self, statistics: str) -> None:
-        """Check the brokers that the library has discovered since the last call.
+        """Check the brokers that the library has discovered since the last call, including coordinators of groups.
 
-        Coordinators of groups are included.
+        `statistics` is the JSON text in which the library reports its brokers.
         """
         for row in json.loads(statistics)["brokers"].values():
             host, _, port = row["nodename"].rpartition(":")

@@ -142,10 +142,11 @@ def _body_bytes(fields: Iterable[str]) -> int:
 
 
 def _pass_on(client: socket.socket, server: socket.socket, first: bytes, size: int | None) -> None:
-    """Pass on bytes between client and server. `first` are bytes that the client has already sent.
+    """Pass on bytes between client and server until one of them closes its connection.
 
-    Return when the client or the server closes its connection. Also return when the client sends more than `size`
-    bytes.
+    `first` has the bytes that the client has already sent. `size` is the number of bytes that the client may send,
+    including `first`. If the client sends more than `size` bytes, the function returns. If `size` is None, there is no
+    limit.
     """
     server.settimeout(SEND_SECONDS)
     server.sendall(first[:size])

@@ -71,7 +71,7 @@ class Disk:
         self.failure: Unwritable | None = None
 
     def look(self) -> None:
-        """Probe the disk, unless the last probe was less than PROBE_SECONDS ago.
+        """Probe the disk if the last probe was at least PROBE_SECONDS ago.
 
         Writes to the log when the disk becomes full, and when the disk has room again.
         """

@@ -212,7 +212,7 @@ def _make_credentials(files: ServiceFiles) -> dict[str, dict[str, str]]:
     content = {name: {field: make() for field, make in _CREDENTIALS.items()} for name in BUILT_IN}
     try:
         write(files.credentials, json.dumps(content).encode(), overwrite=False, private=True)
-    except FileExistsError:  # another process created the credentials first; both processes use them
+    except FileExistsError:  # another process created the credentials first, and both processes use them
         content = _read_credentials(files)
     return content
 
@@ -454,7 +454,7 @@ def start(files: ServiceFiles, notify: Callable[[str], None], note: Callable[[st
     with os.fdopen(reader, encoding="utf-8") as lines:
         last = _relay_lines(lines, notify, note)
     if "ready" in last:
-        process.returncode = 0  # the service outlives this process: prevent a warning of Popen
+        process.returncode = 0  # prevents a warning of Popen, because the service outlives this process
         return True
     code = process.wait()
     if code == LOCKED_EXIT and await_answer(files, lambda: note(WAITING)):
@@ -493,7 +493,7 @@ class StarterPipe:
 
     @contextmanager
     def sending_errors(self) -> Iterator[None]:
-        """Write an error that the block raises as the last line, and raise the error again."""
+        """If the block raises an error, write the error as the last line, and raise the error again."""
         try:
             yield
         except Exception as raised:
@@ -539,7 +539,7 @@ def reset(files: ServiceFiles) -> None:
 def complete_reset(files: ServiceFiles) -> None:
     """Delete the events if there was a reset since the last start.
 
-    The reset may have been killed before it was complete.
+    A reset that was interrupted may not have deleted all events.
     """
     if files.reset.exists():
         with files.within():
@@ -600,8 +600,8 @@ def _request_stop(files: ServiceFiles, silent_seconds: float) -> bool:
 def _send_signal(files: ServiceFiles) -> bool:
     """Send SIGTERM to the service, and return whether the signal was sent.
 
-    No signal is sent if the process ID is not proven. SIGCONT is sent before SIGTERM, so that a suspended process
-    continues.
+    No signal is sent if the kernel does not confirm the process ID. SIGCONT is sent before SIGTERM, so that a suspended
+    process continues.
     """
     process = _proven_process(files)
     if process is None:

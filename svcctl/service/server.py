@@ -90,9 +90,9 @@ TICK_SECONDS = 1.0
 At each tick, the server updates the `Date` header of responses and checks its Unix socket.
 """
 SETTLE_SECONDS, SHARED_SETTLE_SECONDS = 1.0, 0.4
-"""The seconds between two checks for domains that were disabled and jobs that were stopped by another process.
+"""The seconds between two checks whether another process has disabled domains or stopped jobs.
 
-The second number is used if several services share the state.
+SHARED_SETTLE_SECONDS is used if several services share the state.
 """
 
 SERVICE_LIMITS = {
@@ -304,7 +304,7 @@ def _tables(
     history: timedelta,
     check_record: Callable[[DuckDBEngine], EventsRecord],
 ) -> Iterator[tuple[DuckDBEngine, EventsRecord]]:
-    """Open the tables in the service's own file, check the record of the file, and add the demo events up to now.
+    """Open the tables in the service's own file, check for lost events, and add the demo events up to now.
 
     This work runs in a separate thread. In the main thread, a signal during a call of DuckDB would either have no
     effect or raise an error of DuckDB.
@@ -345,9 +345,9 @@ def _tables(
 def _check_record(
     files: process.ServiceFiles, store: Store, note: Callable[[str], None], own: DuckDBEngine
 ) -> EventsRecord:
-    """Check the service's own file of events against the record in the state, and return the record.
+    """Check whether the service's own file has lost events since the last start, and report lost events to `note`.
 
-    Lost events are reported to `note`.
+    The state has a record of the file, which is compared with the file. Returns the record.
     """
     record = EventsRecord(store, process.place(files), own)
     try:
@@ -363,7 +363,10 @@ def _check_record(
 
 
 def _record(record: EventsRecord) -> None:
-    """Record the end of each table when the service stops. Do nothing if the state cannot be written."""
+    """Store the position at which each table ends, so that the next start can detect lost events.
+
+    If the state cannot be written, nothing is stored.
+    """
     with suppress(StateUnavailable):
         record.record()
 
@@ -403,8 +406,8 @@ def _shared_engine(
 ) -> Iterator[Engine | None]:
     """Open the engine for the tables in the shared folder. Yield None if the service has no shared folder.
 
-    The folder must belong to the state. `engine_name` is `duckdb`, or the URI of Spark. With `create`, the folder is
-    created if the state has no folder yet.
+    Jobs read the tables in this folder, so the folder is checked with `folder_identity.join`. `engine_name` is
+    `duckdb`, or the URI of Spark. With `create`, the folder is created if the state has no folder yet.
     """
     with ExitStack() as closing:
         if uri is None and (create or engine_name != EMBEDDED):
@@ -468,8 +471,8 @@ def _touch(lock: int, serving: threading.Event, stopping: threading.Event) -> No
 def settle_repeatedly(service: Service, jobs: Jobs, pause: float, stopping: threading.Event) -> None:
     """Apply changes of the state that other processes made, such as `service accounts`.
 
-    The loop runs every `pause` seconds until `stopping` is set. The loop also probes the disk, renews the leases of
-    jobs, and stores the ends of tables and the last uses of keys.
+    The loop runs every `pause` seconds until `stopping` is set. The loop also probes the disk and renews the leases of
+    jobs. From time to time, the loop stores the position at which each table ends, and when each key was last used.
     """
     is_away = False
     while True:

@@ -1,7 +1,7 @@
 """SQL for a member of JSON text, built only from operations that have the same result in all engines.
 
-The JSON functions of engines differ in the texts that they accept, and in numbers, escapes and blanks. So the SQL first
-checks the text with patterns, and rewrites the text:
+The JSON functions of engines accept different texts, and treat numbers, escapes and blanks differently. So the SQL
+first checks the text with patterns, and rewrites the text:
 
 - The escapes of a quote and of a backslash become \\u0022 and \\u005c, so that a quote always begins or ends a string.
 - Blanks are removed.

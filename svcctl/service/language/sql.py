@@ -133,10 +133,10 @@ def without_zone(value: datetime) -> datetime:
 
 
 def case_when(*pairs: tuple[Sql, Sql], default: Sql | None = None) -> Sql:
-    """Return SQL for the result that belongs to the first true condition.
+    """Return a CASE WHEN expression. Each pair is a condition and the result if this condition is the first true one.
 
-    Engines expand NULLIF, and CASE with an operand, into this form at every level. So a short text could become a long
-    computation. The compiler uses this form from the start, so that `ExpressionContext.spare` counts the copies.
+    Engines expand NULLIF, and CASE with an operand, into CASE WHEN at every level. So a short text could become a long
+    computation. The compiler uses CASE WHEN from the start, so that `ExpressionContext.spare` counts the copies.
     """
     return exp.Case(ifs=[exp.If(this=condition, true=result) for condition, result in pairs], default=default)
 

@@ -67,7 +67,7 @@ def hits(pattern: str) -> str:
 def with_request(table: str) -> str:
     """Return SQL that adds a column `request` with the method, the URI and the protocol of each request.
 
-    `table` is the SQL of a table with the column `hit`. The protocol of a request may be missing.
+    `table` is the SQL that `hits` has returned. The protocol of a request may be missing.
     """
     words = "len(words) = 3 AND words[1] <> '' AND words[3] LIKE 'HTTP/_%'"
     plain = " AND ".join(f"NOT contains(hit.request, chr({code}))" for code in _BACKSLASH_TAB_FEED_RETURN[1:])

@@ -60,7 +60,7 @@ def growth(
 
     All loads together add at most `most` columns to a table. A new column without a value in any file is left out,
     because the type of this column is not known yet. Raises UsageError if the files do not fit the table. Also raises
-    UsageError if the table needs new columns although an option fixes its columns.
+    UsageError if the table needs new columns, but an option fixes the table's columns.
     """
     table_types = {column.name: column.type for column in table.columns}
     wider = _wider(table, table_types, options)

@@ -57,7 +57,7 @@ _ABBREVIATION = r"(:\d\d(?:[.,]\d+)?(?: \d{4})?) [A-Z]{3,5}$"
 
 @dataclass(frozen=True, slots=True)
 class TimeFormat:
-    """The form of times. `zone` is the zone of times without a zone.
+    """The form in which times are written. `zone` is the zone of times without a zone.
 
     `format` is a format for strptime, or one of ORDERS. `numbers` is the rule for reading numbers. `newest` is the
     latest possible time, which decides the year of times without a year.

@@ -1,7 +1,7 @@
 """The readers of the response formats. A reader reads an answer in pieces, and checks that the answer is complete.
 
 Each format has a function `raw`, which yields the service's bytes without keep-alive padding. Most formats also have a
-function `rows`, which yields batches of decoded tuples. Both functions deliver whole rows only. They raise
-IncompleteResult if the body was cut off or ended in an error. They hold only one block or one row in memory, so results
-can have any size. The table in `svcctl.api.response` names the readers of each format.
+function `rows`, which yields batches of decoded tuples. Both functions deliver whole rows only. Both functions raise
+IncompleteResult if the body was cut off or ended in an error. Only one block or one row is in memory at a time, so
+results can have any size. The table in `svcctl.api.response` names the readers of each format.
 """

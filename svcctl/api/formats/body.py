@@ -125,7 +125,10 @@ def _unproven(error: Exception) -> UnprovenEnd:
 
 
 def length_of(response: Response) -> int | None:
-    """Return the number of bytes of the body; None if the head does not state it, or the body is compressed."""
+    """Return the number of bytes of the body.
+
+    Returns None if the head of the answer does not state the number, or if the body is compressed.
+    """
     length = response.headers.get("content-length", "")
     return (
         int(length) if length.isdecimal() and not compressions(response.headers.get("content-encoding", "")) else None

@@ -3,12 +3,12 @@
 Each row ends with a newline outside quotes. Every row is checked, in one pass over a block of the body. For the check,
 a block is reduced to its quotes, separators and newlines. The code calls these characters `marks`. In most blocks, all
 rows have the same marks. One comparison is sufficient to check such a block, because its marks must be a repetition of
-the marks of one row. If the marks of a row include quotes, no row of the block can be padding.
+the marks of one row. If these marks include quotes, no row of the block can be padding.
 
-In other blocks, the marks inside quotes are removed, too. The code calls the remaining marks the `skeleton`. The
-skeleton must be a repetition of the marks of the header. Nearly all of this work is done by `replace`, which removes
-pairs of neighbouring quotes. Removing a pair does not change which characters are inside quotes, because the number of
-quotes before each character stays odd or even.
+In other blocks, the quotes and all marks inside quotes are removed. The code calls the remaining marks the `skeleton`.
+The skeleton must be a repetition of the marks of the header. Nearly all of this work is done by `replace`, which
+removes pairs of neighbouring quotes. Removing a pair does not change which characters are inside quotes, because the
+number of quotes before each character stays odd or even.
 
 An empty row, or a row that contains only separators, is keep-alive padding and is dropped. A row in which every cell is
 null looks like padding and is dropped, too, because the format does not distinguish the two.
@@ -16,10 +16,10 @@ null looks like padding and is dropped, too, because the format does not disting
 If the header ends in CRLF, all rows end in CRLF. Otherwise, all rows end in LF, and a CR before the LF is part of the
 last cell. Padding may end in LF or CRLF.
 
-The last row is an error if it has the shape `<name>.error,<integer>,…`, and the number of its cells differs from the
-header's. A header of three cells has as many cells as an error. In this case, the last row is an error if its third
-cell is not a number. This rule may take a row of data for an error, but never an error for data. A row with the shape
-of an error is held back until the next row arrives. All other rows are delivered at once.
+The last row is an error if it has the shape `<name>.error,<integer>,…`, and if it has more or fewer cells than the
+header. An error has three cells. If the header has three cells, too, such a last row is an error if its third cell is
+not a number. This rule may take a row of data for an error, but never an error for data. A row with the shape of an
+error is held back until the next row arrives. All other rows are delivered at once.
 
 An answer of svcctl's own service is exact. In an exact answer, a row is an error only if it begins with `svc.api.error`
 without quotes. In data, that service puts every text in quotes.
@@ -97,7 +97,7 @@ class DelimitedDialect:
             raise delivered.incomplete("it has no header")
 
     def rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield the rows as tuples of texts. An empty cell becomes an empty text, although it may mean null."""
+        """Yield the rows as tuples of texts. An empty cell becomes an empty text, although the cell may mean null."""
         blocks = self.raw(chunks, delivered)
         crlf = _ends_in_crlf(next(blocks))
         yield []
@@ -161,8 +161,8 @@ class DelimitedDialect:
     ) -> tuple[bytes, int, bytes, bytes]:
         """Check the rows of a block.
 
-        Returns the correct rows, their number, the row to hold back because it may be an error, and the first wrong
-        row. A wrong row has more or fewer cells than the header.
+        Returns four values: the correct rows, the number of correct rows, the row to hold back because it may be an
+        error, and the first wrong row. A wrong row has more or fewer cells than the header.
         """
         if usual and marks == usual * (len(marks) // len(usual)):
             count, right_shape, quoted = len(marks) // len(usual), True, b'"' in usual

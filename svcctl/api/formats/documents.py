@@ -1,10 +1,10 @@
 """Readers of json, json/compact and msgpack. In these formats, the rows are in the member `object` of an envelope.
 
 The body is read from front to back. The three formats have the same structure in two encodings, JSON and MessagePack.
-One function reads the structure of all formats: the members of the envelope one by one, and the rows one by one. A
-DocumentReader decodes one encoding, and reads pieces of the body when it needs more bytes. Every value is decoded, so a
-row is delivered only if it is complete. An envelope counts as a success only after its last byte was read, because an
-error may follow the rows.
+One function reads this structure for all three formats: the members of the envelope one by one, and the rows one by
+one. A DocumentReader decodes one encoding, and takes further pieces of the body when it needs more bytes. Every value
+is decoded, so a row is delivered only if it is complete. An envelope counts as a success only after its last byte was
+read, because an error may follow the rows.
 
 `object` is an array of records, or an object. Such an object has its columns in `m` or `metadata`, and its rows as
 arrays in `d`. The reader recognises the form from the answer, not from the mode of the request.
@@ -35,7 +35,10 @@ class DocumentReader(Protocol):
     """A decoder of a body in one encoding, from front to back. Every method may wait for more bytes."""
 
     def kind(self) -> Kind:
-        """Return the kind of the next value. If the encoding shows the end of the body, the kind is `end` there."""
+        """Return the kind of the next value.
+
+        At the end of the body, the kind is `end` if the encoding shows the end.
+        """
         ...
 
     def members(self) -> Iterator[str]:
@@ -55,7 +58,7 @@ class DocumentReader(Protocol):
     def drained(self) -> bool:
         """Return whether all bytes that have arrived have been read.
 
-        If so, the next read may have to wait for the service.
+        If all have been read, the next read may have to wait for the service.
         """
         ...
 
@@ -199,21 +202,21 @@ Such elements are the causes of an error, and an error has few causes.
 """
 _SPACE = re.compile(r"[ \t\n\r]*")
 _GAPS = ("", " ", "\n", "\r\n")
-"""The white space between values that is kept. Any other white space between values is keep-alive padding."""
+"""The white space that the reader keeps between values. Any other white space between values is keep-alive padding."""
 _BRACKETS: Mapping[str, Kind] = {"{": "map", "[": "array"}
 # If a parser error is this close to the end of the text, in characters, the rest may not have arrived yet. The longest
 # word that Python reads, -Infinity, and a pair of \u escapes are shorter.
 _UNFINISHED_CHARS = 16
 _MIN_ARRAY_CHARS = 1024
-"""The minimum length of text, in characters, for which parsing elements together is faster than one by one."""
+"""The minimum length of a text, in characters, for which parsing its elements together is faster than one by one."""
 
 
 class JsonReader:
     """A decoder of JSON text. It drops keep-alive padding.
 
-    A single blank or a single line break around rows and members is kept. Any other white space there is padding.
-    Padding that contains a line break is replaced by one line break, and other padding is removed. White space inside a
-    row is unchanged.
+    The reader keeps a single blank or a single line break around rows and members. Any other white space there is
+    padding. Padding that contains a line break is replaced by one line break, and other padding is removed. White space
+    inside a row is unchanged.
     """
 
     def __init__(self, chunks: Iterator[bytes], delivered: Delivered) -> None:

@@ -3,11 +3,12 @@
 The result ends when the connection closes, so a broken connection looks like the end of the result. Only the newline
 after the last row distinguishes the two cases. The reader checks that every line begins and ends like a row. For this
 check, the reader makes two counts per block. The first count is the number of newlines. The second count is the number
-of newlines between the end of one row and the beginning of the next row. A longer beginning is counted faster, so the
-reader first tries the last row up to its first key as the beginning.
+of newlines between the end of one row and the beginning of the next row. The second count must be one less than the
+first count. Python searches for a longer text faster. So the reader first assumes that all rows begin like the last row
+of the block, up to its first key.
 
-Only some lines are parsed: the first line, the last row of every block, and all rows of some blocks. These blocks
-contain padding, an error, or rows that begin or end differently. `rows` parses all rows.
+Usually, only the first line and the last row of every block are parsed. If a block contains padding, an error, or rows
+that begin or end differently, all rows of this block are parsed. The method `rows` parses all rows.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _SHOWN = 40
 
 
 class LineFormat(NamedTuple):
-    """A reader of lines: the bytes that begin and end each row, and the function that checks a parsed row.
+    """A reader of a line format: the bytes that begin and end each row, and the function that checks a parsed row.
 
     `metadata` says that the first line contains metadata.
     """
@@ -90,10 +91,10 @@ class LineFormat(NamedTuple):
     def packed(
         self, chunks: Iterable[bytes], delivered: Delivered, pack: Callable[[bytes], T | None], size: Callable[[], int]
     ) -> Iterator[T | list[tuple[Any, ...]]]:
-        """Yield the rows of a format with metadata, in blocks: the results of `pack`, or lists of decoded rows.
+        """Yield the rows in blocks. Each block is a result of `pack`, or a list of decoded rows.
 
-        The argument of `pack` is the lines of a block. If `pack` returns None for a block, the decoded rows are
-        yielded. `size` returns the minimum size of a block in bytes, which may change between calls. Only the last
+        The format must have metadata. The argument of `pack` is the lines of a block. If `pack` returns None for a
+        block, the decoded rows are yielded. `size` returns the minimum size of the next block in bytes. Only the last
         block may be smaller. The columns are known before the first call of `pack` or `size`.
         """
         blocks = self.raw(chunks, delivered)
@@ -111,7 +112,10 @@ class LineFormat(NamedTuple):
                 counted += len(rows)
 
     def values(self, lines: bytes) -> bytes | None:
-        """Remove the bytes that begin and end every row from lines; None if a line may begin or end differently."""
+        """Return the values in lines: the lines without the bytes that begin and end every row.
+
+        Returns None if a line may begin or end differently.
+        """
         end = self.end + (b"\r\n" if lines.endswith(b"\r\n") else b"\n")
         if not (lines.startswith(self.begin) and lines.endswith(end)):
             return None
@@ -119,7 +123,7 @@ class LineFormat(NamedTuple):
         return None if self.begin in values or b'],"' in values else values
 
     def _decoded(self, blocks: Iterable[bytes], delivered: Delivered, counted: int) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield the decoded rows of blocks. `counted` is the number of rows before these blocks."""
+        """Yield the decoded rows of blocks. `counted` is the number of rows that came before these blocks."""
         for lines in _pieces(blocks):
             if (rows := self._arrays(lines, delivered)) is not None:
                 counted += len(rows)
@@ -191,7 +195,8 @@ class LineFormat(NamedTuple):
     def _one_by_one(self, block: bytes, delivered: Delivered) -> Iterator[bytes]:
         """Parse the rows of a block one by one, and yield them without padding.
 
-        An error in the block, or a line that is not a row, raises IncompleteResult after the rows before it.
+        An error in the block, or a line that is not a row, raises IncompleteResult after the preceding rows were
+        yielded.
         """
         good: list[bytes] = []
         failure: IncompleteResult | None = None

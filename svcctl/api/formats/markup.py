@@ -88,7 +88,10 @@ def _without_prologue(head: bytes) -> bytes:
 
 
 def _refusal(markup: bytes, tag: bytes) -> Refusal:
-    """Return the error in an xml element `error`. Its code is in an attribute of the tag, or in the text."""
+    """Return the error in an xml element `error`.
+
+    The code of the error is in an attribute of the tag, or in the text.
+    """
     text = " ".join(unescape(re.sub(_TAG, " ", markup.decode("utf-8", "replace"))).split())
     code = re.search(_CODE, tag.decode("utf-8", "replace")) or re.search(_CODE, text)
     return Refusal(text or "the service gave no message", int(code[0]) if code else None)

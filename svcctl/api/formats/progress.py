@@ -27,7 +27,10 @@ MAX_COLUMNS = 50_000
 MAX_HEADING = 8_000_000
 """The maximum total number of bytes of the names of a result's columns."""
 NAMES_PER_COLUMN = 4
-"""The number of JSON names that count as one column. A column has only three: its own name, `type` and `index`."""
+"""The number of names in JSON that count as one column when the columns are estimated.
+
+A column really has three names: its own name, `type` and `index`.
+"""
 
 
 Late = Callable[[int, float], None]
@@ -40,12 +43,12 @@ the allowed delay in seconds.
 
 @dataclass(slots=True)
 class Delivered:
-    """The progress of reading one answer, and the facts about the answer that its reader needs.
+    """The progress of reading one answer, and the facts about the answer that the reader of its format needs.
 
-    `rows` is the number of delivered rows; None in a format without a count of rows. `columns` is None until the
+    `rows` is the number of delivered rows; None in a format in which rows are not counted. `columns` is None until the
     columns are known. `cid` is the ID of the request. `late` is called when the service reports late events.
-    `marks_end` says that the format shows where the body ends, so that the reader need not know how the connection
-    ended. `exact` says that the service states errors only in a form that no row can have (see `svcctl.api.refusals`).
+    `marks_end` says that the format shows where the body ends. The reader then need not know how the connection ended.
+    `exact` says that the service states errors only in a form that no row can have (see `svcctl.api.refusals`).
     """
 
     rows: int | None = 0
@@ -74,9 +77,10 @@ class Delivered:
         return self.incomplete("the connection closed in the middle")
 
     def check_width(self, columns: int, size: int = 0) -> None:
-        """Raise IncompleteResult for more than MAX_COLUMNS columns. `size` is the number of bytes of their names.
+        """Raise IncompleteResult if a result has too many columns.
 
-        If `size` is more than MAX_HEADING, IncompleteResult is raised, too.
+        That is more than MAX_COLUMNS columns, or column names of more than MAX_HEADING bytes. `size` is the number of
+        bytes of the names.
         """
         if columns > MAX_COLUMNS:
             raise self.incomplete(f"it has more than {MAX_COLUMNS} columns")

@@ -3,7 +3,7 @@
 The end is shown by the last chunk, by a length, or by the end of the connection. The bytes of the connection are in a
 buffer, which the code calls the box. A framing takes the body out of the box. The box may contain hundreds of chunks,
 and their contents are joined in one step. Before each chunk, there is a line with its size. Most servers send chunks of
-one size, so this line is first compared with the previous line.
+the same size, so this line is first compared with the line before the previous chunk.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class UntilClose:
 class Chunked:
     """A body in chunks. A line before each chunk states the size of the chunk.
 
-    Trailers, which are headers after the body, are dropped. They may have at most `max_trailer` bytes.
+    Trailers, which are headers after the body, are dropped. The trailers may have at most `max_trailer` bytes.
     """
 
     def __init__(self, max_trailer: int) -> None:

@@ -1,6 +1,6 @@
 """One connection of the client. It sends a request, and reads the answer in blocks.
 
-A block contains all bytes that have arrived. The socket never blocks while an answer is read. So if the service is
+A block contains all bytes that have arrived. While an answer is read, the socket is non-blocking. So if the service is
 faster than the reader, a read needs only one system call. A read never waits until a block is full.
 """
 
@@ -83,7 +83,7 @@ class Connection:
     def head(self, seconds: float | None) -> Head:
         """Read the head of the answer within `seconds`.
 
-        Interim answers are dropped, and each one restarts the time limit.
+        Interim answers (HTTP 1xx) are dropped, and each interim answer restarts the time limit.
         """
         for _ in range(_MAX_INTERIM):
             head = read_head(self._head_bytes(None if seconds is None else time.monotonic() + seconds))
@@ -127,7 +127,7 @@ class Connection:
         """Finish an answer that was read to its end.
 
         Returns whether the connection is still open and no bytes follow the answer. `lasting` says whether the head of
-        the answer allows another request.
+        the answer allows another request on the connection.
         """
         self._idle_since = time.monotonic()
         if self._reader is not None:

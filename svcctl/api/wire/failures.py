@@ -1,4 +1,4 @@
-"""The failures of requests. They have the same names as in httpx.
+"""The failures of requests. The exceptions have the same names as in httpx.
 
 RequestError
   TimeoutException: ConnectTimeout, ReadTimeout, WriteTimeout
@@ -44,7 +44,7 @@ class ReadError(RequestError):
 
 
 class ProxyError(RequestError):
-    """A proxy could not make the connection.
+    """A proxy could not make the connection to the service.
 
     `status` is the HTTP status of the proxy's answer; None without an answer. `is_final` says that another attempt
     would fail in the same way.

@@ -33,7 +33,10 @@ class Headers(Mapping[str, str]):
         return len(set(self))
 
     def update(self, others: Mapping[str, str]) -> None:
-        """Set headers. A header with the same name is replaced, and a header with a new name is added."""
+        """Set the headers in `others`.
+
+        A header with the same name is replaced, and a header with a new name is added.
+        """
         names = {name.lower() for name in others}
         self.fields = [field for field in self.fields if field[0].lower() not in names] + list(others.items())
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import ssl
 
 _NO_CREDENTIALS, _PASSWORD = 0, 2
-"""The methods of authentication that svcctl offers to a SOCKS proxy, as numbers of the protocol."""
+"""The protocol's numbers of the methods of authentication that svcctl offers to a SOCKS proxy."""
 _REPLIES = {
     2: "its rules do not allow it",
     3: "the network is unreachable",
@@ -35,7 +35,7 @@ _RULES = 2
 class ProxyFailure(ProxyError):
     """A proxy could not make a connection to the service.
 
-    `problem` is the rest of a sentence that begins with the proxy. `advice` replaces the usual hint.
+    `problem` is the rest of a sentence that begins with the name of the proxy. `advice` replaces the usual hint.
     """
 
     def __init__(
@@ -86,9 +86,9 @@ def open_tunnel(
 
 @contextmanager
 def blaming(proxy: Proxy) -> Iterator[None]:
-    """Convert errors to ProxyFailure.
+    """Convert errors of the `with` block to ProxyFailure.
 
-    The errors may occur while the proxy is reached, or while the proxy makes the connection.
+    The block connects to the proxy, and asks the proxy for a connection.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""The addresses of a service: its base URL, its paths, the certificates to trust, and the meaning of TLS failures.
+"""The URLs of a service, the certificates that the client trusts, and explanations of TLS failures.
 
 Unencrypted http is allowed only for a service on this machine, because requests contain secrets.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Paths(NamedTuple):
     """The paths of a service's operations.
 
-    All paths are below the base URL. If a provisioning URL is set, `domain` is below the provisioning URL.
+    The path `domain` is below the provisioning URL, if such a URL is set. All other paths are below the base URL.
     """
 
     query: str = "/search/query"
@@ -89,11 +89,11 @@ def is_loopback(url: str) -> bool:
 def trust(verify: bool | str, urls: tuple[str, ...]) -> ssl.SSLContext | None:
     """Return the TLS context that checks the service's certificate; None if no URL begins with https.
 
-    `verify` is the path of a CA bundle, or True, or False to check nothing. If `verify` is True, the environment
-    variables SSL_CERT_FILE and SSL_CERT_DIR can name the trusted authorities. Raises UsageError if a file or a
-    directory has no usable certificate.
+    `verify` is the path of a CA bundle, or True, or False. If `verify` is False, no certificate is checked. If `verify`
+    is True, the environment variables SSL_CERT_FILE and SSL_CERT_DIR can name the trusted authorities. Raises
+    UsageError if a file or a directory has no usable certificate.
 
-    There is no context for plain http, because loading the certificate authorities takes longer than a local request.
+    No context is made for plain http, because loading the certificate authorities takes longer than a local request.
     """
     if not any(url.startswith("https:") for url in urls):
         return None
@@ -129,7 +129,8 @@ _HASHED_NAME = r"[0-9a-f]{8}\.[0-9]+"
 def _trusting(source: str, path: str) -> ssl.SSLContext:
     """Return a TLS context that trusts the certificates in a file.
 
-    Raises UsageError if the file has no certificate. The message contains `source`, the origin of the path in words.
+    Raises UsageError if the file has no certificate. `source` describes where the path comes from, and is part of the
+    message.
     """
     import ssl
 
@@ -180,7 +181,7 @@ _TRUST_HINTS = {
 def segment(name: str) -> str:
     """Quote a name as one segment of a URL's path.
 
-    Raises UsageError for a name that would change the path, and for a name that is not valid text.
+    Raises UsageError for an empty name, for `.` and `..`, and for a name that is not valid text.
     """
     if not isinstance(name, str):
         raise UsageError(f"a name is not text but {type(name).__name__}")
@@ -214,8 +215,8 @@ _FAILURES = {
 _DATES, _NAMES = (9, 10), (62, 64)
 """OpenSSL's error codes for certificates.
 
-The first pair is for a certificate that is expired or not yet valid. The second pair is for a certificate of another
-host or address.
+The first two codes are for a certificate that is expired or not yet valid. The last two codes are for a certificate of
+another host or address.
 """
 
 
@@ -227,7 +228,7 @@ def plain(error: Exception) -> str:
 def tls_failure(error: BaseException, *, connected: bool = False) -> tuple[str, str | None] | None:
     """Return the meaning of a TLS failure, and advice for the user; None if the error is not a TLS failure.
 
-    `connected` says that the handshake had succeeded before the failure. For a certificate from an unknown CA (see
+    `connected` says that the TLS handshake was complete before the failure. For a certificate from an unknown CA (see
     `is_untrusted`), the advice is None. The right advice depends on the profile, which this function does not know.
     """
     import ssl
@@ -268,7 +269,7 @@ def is_untrusted(error: BaseException) -> bool:
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """Return the first cause of an error: the end of the chain of causes.
+    """Return the original error, which is at the end of the chain of causes.
 
     If a library raised an error `from None`, the context of that error counts as its cause.
     """

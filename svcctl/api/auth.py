@@ -69,7 +69,7 @@ class Signature:
         return frozenset(name.lower() for name in names if name)
 
     def of_reseller(self) -> Signature:
-        """Return the same credentials for a reseller's operations.
+        """Return a copy of these credentials for the operations of a reseller.
 
         Some services expect a reseller's API key in another header.
         """

@@ -1,4 +1,4 @@
-"""The client: the operations of the HTTP interface as methods, over one connection pool.
+"""The client. Its methods are the operations of the HTTP interface, and share one pool of connections.
 
 `svcctl.api.transport` retries requests, `svcctl.api.refusals` recognises errors, and `svcctl.api.response` reads
 results.
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class RawResponse(NamedTuple):
-    """The answer to any signed request. Reading `body` raises IncompleteResult if the connection breaks.
+    """The answer to a request of `Client.request`. Reading `body` raises IncompleteResult if the connection breaks.
 
     `error` is a function with one argument, the beginning of the body. It returns the error that the answer states, or
     None if the answer states no error. An answer may state an error even with HTTP 200.
@@ -67,14 +67,14 @@ class RawResponse(NamedTuple):
 class Client:
     """A client of one service. Close the client, or use it in a `with` statement.
 
-    `timeout` is in seconds. It limits the wait for a connection and the wait for more bytes. It also limits the delay
-    that the service can ask for in a header Retry-After. `retries` is the number of attempts after the first attempt.
-    `verify` is True, False or the path of a CA bundle. `socket` is the path of a Unix socket that receives all
-    requests, for any host. `transport` replaces the network. `clock` returns epoch seconds. With `any_close`, an answer
-    is accepted if its TLS connection was closed without close_notify. `observe` is called with each Exchange, each
-    Retry, and the first UnprovenEnd that is accepted. `environment` contains the variables that may name a proxy. A
-    read-only `guard` raises UsageError for every request that may change something. A guard with `max_rows` raises
-    TooManyRows for an answer with more rows.
+    `timeout` is in seconds. The timeout limits the wait for a connection and the wait for more bytes. The timeout also
+    limits the delay that the service can ask for in a header Retry-After. `retries` is the number of attempts after the
+    first attempt. `verify` is True, False or the path of a CA bundle. `socket` is the path of a Unix socket that
+    receives all requests, for any host. `transport` is used in place of the network. `clock` returns epoch seconds.
+    With `any_close`, an answer is accepted if its TLS connection was closed without close_notify. `observe` is called
+    with each Exchange and each Retry. When the first answer is accepted in this way, `observe` is also called with an
+    UnprovenEnd. `environment` contains the variables that may name a proxy. A read-only `guard` raises UsageError for
+    every request that may change something. A guard with `max_rows` raises TooManyRows for an answer with more rows.
     """
 
     def __init__(
@@ -150,8 +150,8 @@ class Client:
         With `once`, there is a single attempt, because the caller makes the retries. `reader` is the pipe to which the
         caller writes the answer. ReaderClosed is raised as soon as no process reads this pipe any more. `late` is
         called with the number of events that arrived too late to be counted in their group. Only svcctl's own service
-        reports this number, and only in json/simple/compact. Without `counts`, the guard does not limit the rows,
-        because the caller counts the rows of several answers together.
+        reports this number, and only in the format json/simple/compact. Without `counts`, the guard does not limit the
+        rows, because the caller counts the rows of several answers together.
         """
         from svcctl.api.response import MODES, QueryResponse
 
@@ -184,8 +184,8 @@ class Client:
         """Join the answers to requests for consecutive spans of time into one answer, in csv or tsv.
 
         Each request is sent after the answer to the previous request was read. If a later request fails, its error is
-        raised after the rows of the earlier requests. Raises IncompleteResult if a later answer has other columns than
-        the first.
+        raised after the rows of the earlier requests. Raises IncompleteResult if the columns of a later answer differ
+        from those of the first answer.
         """
         from svcctl.api.response import QueryResponse
 
@@ -248,8 +248,8 @@ class Client:
     def start_job(self, job_id: str) -> Job:
         """Start a stopped job. The job continues at the position where it stopped.
 
-        Raises ServiceError if the job stops again at once with an error. Raises Conflict if the service answers with a
-        state that does not lead to RUNNING.
+        Raises ServiceError if the job stops again at once with an error. Raises Conflict if the job is then in a state
+        that does not lead to RUNNING.
         """
         states = ("RUNNING", "COMPLETED", "CREATED", "RECONNECTING")
         return self._change_job("GET", "/start", job_id, "started", states)
@@ -386,8 +386,9 @@ class Client:
     ) -> Iterator[RawResponse]:
         """Sign and send any request, and yield the answer before its body is read.
 
-        An error of the service is yielded, too. `path` starts with a slash. A path of domains is appended to the
-        provisioning URL, any other path to the base URL.
+        An answer with an error is also yielded, and no exception is raised for the error. `path` starts with a slash.
+        If the path is an operation on domains, it is appended to the provisioning URL. Any other path is appended to
+        the base URL.
         """
 
         def error(start: bytes) -> SvcctlError | None:
@@ -407,9 +408,9 @@ class Client:
             yield RawResponse(response.status_code, response.headers, content, error)
 
     def call(self, method: str, path: str, body: bytes = b"", *, repeatable: bool = False) -> Any:
-        """Sign and send any request, and return the decoded content of the answer, without its envelope.
+        """Sign and send any request, and return the decoded content of the answer.
 
-        `repeatable` allows retries of a POST.
+        The envelope, which is the JSON object around the content, is removed. `repeatable` allows retries of a POST.
         """
         call = self._any_call(method, path, body, None)
         return self._payload(call._replace(repeatable=repeatable or call.repeatable))
@@ -434,7 +435,7 @@ class Client:
         """Return the response format of a query for which the guard limits the rows; None for any other request.
 
         Some formats have rows that cannot be counted. For these formats, raises UsageError if the query has no limit,
-        or a limit that is higher than the guard allows.
+        or if its limit is higher than the guard allows.
         """
         if self._guard.max_rows is None or not self._operations.is_query(call.method, call.url):
             return None
@@ -492,8 +493,8 @@ class Client:
     def _done(self, call: RepeatableRequest, already: type[ServiceError]) -> None:
         """Send a call that may be repeated. The content of the answer is ignored.
 
-        If a reply was lost, an error of class `already` means that an earlier attempt succeeded. Such an error is not
-        raised.
+        If the reply to an earlier attempt was lost, an error of class `already` means that this attempt succeeded. The
+        error is then not raised.
         """
         lost = False
 
@@ -518,7 +519,10 @@ class Client:
 
 @contextmanager
 def _explained(request: QueryRequest) -> Iterator[None]:
-    """Add the query's text to each ServiceError, because the error may contain a position in the text."""
+    """Add the query's text to a ServiceError that the `with` block raises.
+
+    The error may contain a position in this text.
+    """
     try:
         yield
     except ServiceError as error:

@@ -47,9 +47,9 @@ def columns_listed(metadata: object) -> tuple[ResultColumn, ...]:
 
 
 METADATA = {"m": columns_of, "metadata": columns_listed}
-"""The two members of a compact result that may describe its columns, each with the function that reads the member.
+"""The two members of a compact result that can describe the columns, each with the function that reads the member.
 
-Services send one member or both.
+Some services send one of the two members, others send both.
 """
 
 

@@ -22,12 +22,15 @@ MIN_MASKED_CHARS = 4
 
 
 class Form(NamedTuple):
-    """The rule for the value of a parameter: `allows` checks a text, and `wanted` describes all allowed texts."""
+    """The rule for the value of a parameter.
+
+    `allows` checks whether a text is allowed, and `wanted` describes all allowed texts.
+    """
 
     wanted: str
     allows: Callable[[str], bool]
     any_case: bool = False
-    """Whether the case of the value is ignored."""
+    """Whether upper and lower case of the value have the same meaning."""
     read: Callable[[str], Any] = str
     """A function that converts an unquoted text in a YAML file to a JSON value.
 
@@ -66,7 +69,7 @@ class Parameter(NamedTuple):
     needs: tuple[str, str] | None = None
     """The key and the value of another parameter that must be set, too.
 
-    If the value is empty, any value is sufficient.
+    If the value here is empty, the other parameter may have any value.
     """
     place: bool = False
     """Whether the parameter belongs to the location of a job's numbered files, such as a bucket or a path."""
@@ -111,7 +114,7 @@ class Destination:
 
 
 class DestinationType(NamedTuple):
-    """A known destination type: its name, its parameters, and a text on how the local service delivers rows."""
+    """A known destination type: its name, its parameters, and a text about the delivery by the local service."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -225,7 +228,7 @@ TYPES: Mapping[str, DestinationType] = {
 def without_secret(text: str, secret: str) -> str:
     """Return the text with a secret masked.
 
-    A very short secret is masked only as a whole word, because many words may contain its characters.
+    A very short secret is masked only as a whole word, because its characters may also occur in ordinary words.
     """
     if len(secret) >= MIN_MASKED_CHARS:
         return text.replace(secret, mask())
@@ -233,7 +236,10 @@ def without_secret(text: str, secret: str) -> str:
 
 
 def without_secrets(text: str, params: Mapping[str, Any]) -> str:
-    """Return a destination's error with secrets masked. The secrets are in `params` and in URLs within the text."""
+    """Return the text of a destination's error with secrets masked.
+
+    The masked secrets are the secret values in `params`, and the secrets in URLs within the text.
+    """
     for key, value in params.items():
         if is_secret(key) and value:
             text = without_secret(text, json_text(value))
@@ -349,8 +355,8 @@ def text_of(destination: Destination, key: str, default: str = "") -> str:
 def place_of_files(kind: str, params: Mapping[str, Any], job_id: str) -> Mapping[str, str]:
     """Return the parameters that determine the location of a job's numbered files, such as the bucket and the name.
 
-    Jobs with equal parameters share one series of files. The result is empty for a type without files. In S3, files
-    without a configured name have the job's ID as their name.
+    Two jobs for which the results are equal share one series of files. The result is empty for a destination type
+    without numbered files. In S3, files without a configured name have the job's ID as their name.
     """
     row = TYPES.get(kind)
     keys = [parameter.key for parameter in row.parameters if parameter.place] if row else []
@@ -367,7 +373,7 @@ def form_of(destination_type: str, key: str) -> Form:
 def unknown_keys(destination: Destination) -> tuple[str, ...]:
     """Return those keys of a destination's parameters that the destination type does not have. Case is ignored.
 
-    Such keys are sent nevertheless. For an unknown type, the result is empty.
+    These keys are still sent to the service. For an unknown type, the result is empty.
     """
     keys = known_keys(destination.type)
     return tuple(key for key in destination.params if keys and known_key(destination.type, key) not in keys)

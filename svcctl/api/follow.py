@@ -4,21 +4,22 @@ Delivered rows are remembered by their hash. After a break, the query is sent ag
 are skipped. While all rows are remembered, the query is sent again unchanged. So late events, and events with dates in
 the future, are neither lost nor repeated.
 
-At most MAX_REMEMBERED rows are remembered. If there are more rows, the rows of the oldest seconds are forgotten. After
-a break, the query then starts after the forgotten seconds. An event with a date in the forgotten seconds is missed if
-the service stores the event after the beginning of the break. If even the newest second is forgotten, the query cannot
-be resumed. The newest second is never later than the service's clock. Otherwise, one event with a wrong date in the
-future would decide where the query is resumed.
+At most MAX_REMEMBERED rows are remembered. If there are more rows, the rows of the oldest seconds are forgotten. In
+this case, the query that is sent after a break starts after the forgotten seconds. An event with a date in the
+forgotten seconds is missed if the service stores the event after the beginning of the break. If even the newest second
+is forgotten, the query cannot be resumed. A second that is later than the service's clock is never taken as the newest
+second. Otherwise, one event with a wrong date in the future would decide where the query is resumed.
 
 A query with a group is always sent again from the newest second, because a late event changes the row of its group.
 
-The service closes the connection of a query with an end after that end has passed, by the service's clock. The result
-is then complete. A connection that closes earlier counts as broken.
+If a query has an end, the service closes the connection when the service's clock has passed this end. The result is
+then complete. A connection that closes earlier counts as broken.
 
 A service also closes the connection when a limit in the query's text is reached. But proxies and restarts close
-connections, too. So a limit at the end of the text is counted here, over all connections, like the limit of the
-request. With any other limit or offset in the text, the query cannot be resumed. The text of a saved query is not known
-here. So a saved query is always sent again, and a limit in its text applies to each connection separately.
+connections, too. So this module itself counts the rows of all connections until a limit at the end of the text is
+reached. The limit of the request is handled in the same way. With any other limit or offset in the text, the query
+cannot be resumed. The client does not know the text of a saved query. So a saved query is always sent again, and a
+limit in its text applies to each connection separately.
 """
 
 from __future__ import annotations
@@ -116,11 +117,11 @@ class Memory:
 class Follow:
     """A continuous query over several connections. Entering the `with` block opens the first connection.
 
-    `rows` yields the rows, which end when the request's `to` has passed. `request` must be in json/simple/compact. Its
-    dates must be epoch seconds, so that the request has the same meaning when it is sent again. `reader` has the same
-    meaning as in Client.query. `notify` is called with a text for every break, for every new connection, and for each
-    new reason why no connection can be made. `advice` returns a hint about an error. Any error other than a broken
-    connection is raised.
+    The method `rows` yields the rows until the request's `to` has passed. `request` must ask for the format
+    json/simple/compact. The dates in `request` must be epoch seconds, so that the request means the same range when it
+    is sent again. `reader` has the same meaning as in Client.query. `notify` is called with a text for every break, for
+    every new connection, and for each new reason why no connection can be made. `advice` returns a hint about an error.
+    Any error other than a broken connection is raised.
     """
 
     def __init__(
@@ -160,7 +161,8 @@ class Follow:
         self._failures = 0
         """The number of failed attempts to connect in a row.
 
-        A connection counts as failed if it sent no new row and ended sooner than the delay before it.
+        An attempt also counts as failed if its connection sent no new row and lasted for less time than the delay
+        before the attempt.
         """
         self._delay = 0.0
         """The delay before the last attempt to connect, in seconds."""
@@ -173,14 +175,18 @@ class Follow:
         self._late, self._late_before = 0, 0
         """The number of events that arrived too late to be counted in their group.
 
-        The first number is for the current connection, the second for all earlier connections.
+        The first number counts the events of the current connection, the second number those of all earlier
+        connections.
         """
         self._late_noted, self._late_noted_at = 0, -math.inf
         self._lag = 0.0
         self._since: str | None = None
         """The time at which the connection broke, as text; None as soon as a new connection has caught up."""
         self._again = 0.0
-        """The time at which the new connection was made or sent its last row; 0 while there is no connection."""
+        """The time of the new connection's last row, or of the connection itself if it has sent no row yet.
+
+        The time is 0 while there is no connection.
+        """
         self._behind = 0.0
         """The time at which the new connection was made, in epoch seconds of the service's clock."""
 
@@ -196,7 +202,7 @@ class Follow:
     def broken(self) -> IncompleteResult | None:
         """The error to raise if reading ends now; None if no rows are missing.
 
-        Rows are missing while there is no connection. They are also missing until a new connection has sent the events
+        Rows are missing while there is no connection. Rows are also missing until a new connection has sent the events
         that were stored during the break.
         """
         if self._since is None or self.row_count == self._limit or 0 < self._again <= self._clock() - QUIET_SECONDS:
@@ -251,9 +257,9 @@ class Follow:
             yield row
 
     def _catch_up(self, date: Any) -> None:
-        """Note the date of a row.
+        """Check from a row's date whether the new connection has caught up.
 
-        If the date is after the start of the new connection, the connection has caught up.
+        The connection has caught up if the date is not before the start of the connection.
         """
         self._again = self._clock()
         if isinstance(date, int | float) and date >= self._behind * 1000:
@@ -299,7 +305,7 @@ class Follow:
         """Return a function that reduces a row to the columns of the first connection.
 
         `now` is the columns of the current connection. The table may have more columns than before. Raises ServiceError
-        if a column is missing now or has another type, because rows could not be compared with delivered rows.
+        if a column is missing now or has another type, because new rows could then not be compared with delivered rows.
         """
         places = [now.index(column) for column in self.columns if column in now]
         if len(places) < len(self.columns):
@@ -369,9 +375,10 @@ class Follow:
 
 
 def _limits(request: QueryRequest) -> tuple[int | None, list[str]]:
-    """Return the limit over all connections, and the keywords in the query that each connection would count separately.
+    """Return the limit for all connections together, and the keywords that prevent resuming the query.
 
-    The limit is None if the query has no limit. The keywords are `limit` and `offset`.
+    The limit is None if the query has no limit. The keywords are `limit` and `offset`, if the query uses them in a
+    place where each connection would count the rows separately.
     """
     limits = [] if request.limit is None else [request.limit]
     removing = ("where", "group", "limit", "offset")

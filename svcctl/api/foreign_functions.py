@@ -1,7 +1,7 @@
 """Functions of other query languages, with advice on what to write in their place.
 
-The service uses this table when it refuses a query, and 'svcctl help NAME' shows the advice. So this module imports
-nothing of the service.
+The service uses the advice when it refuses a query, and 'svcctl help NAME' shows the advice. So this module imports
+nothing from the service.
 """
 
 from __future__ import annotations
@@ -110,7 +110,10 @@ _ELSEWHERE = {
     }.items()
     for name in names.split()
 }
-"""Advice by the name of the function. The names have no underscores, because languages write them with or without."""
+"""Advice by the name of the function.
+
+The names here have no underscores, because some languages write the same name with underscores and others without.
+"""
 _PERCENTILE = re.compile(r"p(?:erc)?(\d{1,2})")
 
 

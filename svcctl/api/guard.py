@@ -1,6 +1,6 @@
 """The guard of a client: settings that forbid changes and limit the rows of answers.
 
-A guard protects against mistakes, not against attackers. Anyone with the credentials can use them without the guard.
+A guard protects against mistakes, not against attackers. Anyone who has the credentials can use them without a guard.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Guard(NamedTuple):
         )
 
     def check_limit(self, mode: str, limit: int | None) -> None:
-        """Check the limit of a query in a format without a count of rows.
+        """Check the limit of a query in a format in which rows cannot be counted.
 
         Raises UsageError if the query has no limit, or a limit of more than `max_rows`.
         """

@@ -39,9 +39,10 @@ class Chosen(NamedTuple):
         return hint(text, () if is_whole(text) else self.jobs())
 
     def short(self, job_id: str) -> int:
-        """Return the number of characters of an ID that a list shows.
+        """Return the number of characters to show of a job's ID.
 
-        For a complete ID, the number is SHOWN_ID_CHARS, and the jobs are not requested.
+        If `job_id` is a complete ID, the number is SHOWN_ID_CHARS, and the list of jobs is not requested. Otherwise,
+        the number is sufficient to distinguish all listed jobs.
         """
         return SHOWN_ID_CHARS if is_whole(job_id) else shortest(job.id for job in self.listed())
 
@@ -53,8 +54,8 @@ class Chosen(NamedTuple):
 def choose(texts: Iterable[str], jobs: Callable[[], Sequence[Job]], *, changes: bool = False) -> Chosen:
     """Find the jobs that a user named by an ID, the beginning of an ID or a friendly name.
 
-    Raises UsageError as `resolved` does. If the service's answer has no list of jobs, each text counts as an ID. The
-    service then accepts or refuses this ID.
+    Raises UsageError in the same cases as `resolved`. If the service's answer has no list of jobs, each text counts as
+    an ID. The service then accepts or refuses this ID.
     """
     jobs = cache(jobs)
     return Chosen(resolved(texts, lambda: _any_listed(jobs), changes=changes), jobs)
@@ -87,8 +88,8 @@ def resolved(texts: Iterable[str], jobs: Callable[[], Iterable[Job]], *, changes
     Raises UsageError if a text matches several jobs. If the command `changes` the jobs, also raises UsageError for the
     beginning of an ID with fewer than MIN_ID_CHARS characters.
 
-    `jobs` returns all jobs that the service lists. A text that matches no job is returned unchanged, because a service
-    may leave out jobs in its list, and its IDs may not be UUIDs.
+    `jobs` returns all jobs that the service lists. A text that matches no job is returned unchanged. Such a text may be
+    the ID of a job that the service does not list, and the IDs of some services are not UUIDs.
     """
     return list(dict.fromkeys(text if is_whole(text) else _resolved(text, list(jobs()), changes) for text in texts))
 

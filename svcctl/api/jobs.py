@@ -1,4 +1,4 @@
-"""Operations on jobs that need several requests: launch and read the job, wait for a state, and restart.
+"""Operations on jobs that need several requests: launch a job and read it, wait for a state, and restart a job.
 
 Operations that need only one request are methods of the client.
 """
@@ -108,7 +108,7 @@ def _check_hope(job: Job, states: Collection[str]) -> None:
 class Changed(NamedTuple):
     """A job after an operation, and the reason why the operation did not change the job.
 
-    The reason is `left`; None if the operation changed the job.
+    The reason is in `left`. `left` is None if the operation changed the job.
     """
 
     job: Job

@@ -48,7 +48,7 @@ def value_of(body: bytes) -> Any:
 
 
 def without_bytes(text: str) -> str:
-    r"""Replace each lone JSON escape that Python would decode like a byte.
+    r"""Replace each lone JSON escape that Python would decode like a byte that is not UTF-8.
 
     The replacement, \udc00, has the same length.
     """

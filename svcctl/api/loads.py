@@ -20,7 +20,7 @@ _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 class SkipLimit:
     """The maximum number of lines of a file that may be skipped.
 
-    The limit is `lines`, or `percent` of all lines of the file, if that is more.
+    The limit is the larger of two numbers: `lines`, and `percent` of all lines of the file.
     """
 
     lines: int = 1
@@ -134,9 +134,9 @@ LOAD_OPTIONS = tuple(LoadOptions().to_json())
 class LoadFinding:
     """A fact that a load noticed in the files, such as a reason for skipped lines.
 
-    `count` is the number of times that the load noticed the fact, and `place` is the first place. `what` is the kind of
-    the fact, and `sentence` describes the fact in words. `value` is the value at `place`. `fields` are the columns to
-    which the fact refers.
+    `count` is the number of times that the load noticed the fact, and `place` is the place where it was first noticed.
+    `what` is the kind of the fact, and `sentence` describes the fact in words. `value` is the value at `place`.
+    `fields` are the columns to which the fact refers.
     """
 
     what: str
@@ -152,12 +152,13 @@ class Loaded:
     """The result of a load.
 
     `skips` are the reasons for skipped lines. `nulls` are the columns with values that did not fit and became null.
-    `changes` are the changes that were made to lines that were loaded. `asides` are lines that are not events, such as
-    comments. `oldest` and `newest` are dates of events, in epoch milliseconds. `before` is the number of events in the
-    table before the load. `empty` names the files without events. `added` are the new columns of the table with their
-    types, and `widened` are the columns with a new type. `left` names the members of JSON that got no column because
-    the table has no room for more columns. `wider` maps columns to types in which the values that became null would
-    fit. `arrays` names the members of JSON that contain arrays of objects. Such objects may be events.
+    `changes` are the changes that the load made to lines before it stored them. `asides` are lines that are not events,
+    such as comments. `oldest` and `newest` are dates of events, in epoch milliseconds. `before` is the number of events
+    in the table before the load. `empty` names the files without events. `added` are the new columns of the table with
+    their types, and `widened` are the columns with a new type. `left` names the members of JSON objects that got no
+    column, because the table has no room for more columns. `wider` maps columns to types in which the values that
+    became null would fit. `arrays` names the members of JSON objects that contain arrays of objects. Such objects may
+    be events.
     """
 
     table: str
@@ -169,7 +170,7 @@ class Loaded:
     skips: tuple[LoadFinding, ...] = ()
     changes: tuple[LoadFinding, ...] = ()
     jobs: tuple[str, ...] = ()
-    """The known names of the jobs that were reading the table when the load replaced it."""
+    """The friendly names of the jobs that read the table, if the load replaced the events of the table."""
     nulls: tuple[LoadFinding, ...] = ()
     asides: tuple[LoadFinding, ...] = ()
     added: tuple[str, ...] = ()

@@ -1,6 +1,8 @@
-"""Jobs, domains and roles, as frozen dataclasses. Their fields have the names of the HTTP interface.
+"""Jobs, domains and roles, as frozen dataclasses.
 
-`from_json` reads a record that a service sent. Fields may be absent. Unknown fields and values are kept, because
+The fields of these classes have the same names as in the HTTP interface.
+
+`from_json` reads a record that a service sent. Fields may be absent. Unknown fields and values are preserved, because
 deployed services send more than the interface lists. The client and the local service share this module, which contains
 only data.
 """
@@ -171,7 +173,7 @@ BUILT_IN_ROLES = ("OWNER", "ADMIN", "USER")
 
 
 def is_built_in(role: str) -> bool:
-    """Return whether a role is built-in. The case of its name is ignored.
+    """Return whether `role` is the name of a built-in role. Case is ignored.
 
     Every domain has the built-in roles, and nobody can remove these roles.
     """
@@ -180,7 +182,7 @@ def is_built_in(role: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A custom role. In an update, a field that is None stays unchanged, and `()` is an empty value.
+    """A custom role. In an update, a field that is None stays unchanged, and `()` empties the field.
 
     The value `*` of the interface means everything. In `policies` and `applications`, `*` is the only element. In
     `resource_ids`, `*` is the only key.
@@ -231,7 +233,8 @@ class Role:
     def body(self) -> dict[str, Any]:
         """Return the body of a request that creates or updates the role.
 
-        The body contains all fields that are not None, except the read-only fields (rule 9).
+        The body contains all fields that are not None, except the read-only fields. Rule 9 of the HTTP
+        interface makes these fields read-only.
         """
         return _without_none(
             name=self.name,

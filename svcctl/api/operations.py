@@ -1,7 +1,8 @@
 """The rule that decides whether a request only reads. The rule uses the method, the URL and the body of the request.
 
-Read-only clients and the cache of names use this rule. Any other request counts as a change, even if this client does
-not know the request. The method alone cannot decide this, because jobs are stopped and started by GET requests.
+Read-only clients use this rule, and so does the cache of names for completion. Any other request counts as a change,
+even if this client does not know the request. The method alone cannot decide this, because jobs are stopped and started
+by GET requests.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ OWN_READS = (
 CHECKED_JOB = f"/service/jobs/{JOB}/verify"
 """The path of svcctl's own service that checks the rows at a job's destination.
 
-A GET request on this path only reads if its parameters do not ask the service to store the date of `from`.
+A GET request on this path changes something if its parameters ask the service to store the date of `from`. Otherwise,
+the request only reads.
 """
 OWN_POST_READS = ("/service/domain/check", "/service/temporary-table")
 """The paths of svcctl's own service on which a POST request leaves no change after the end of the request."""
@@ -43,12 +45,12 @@ Examples are X-HTTP-Method-Override and X-Original-URL.
 _JOB_VERBS = frozenset({"stop", "start", "remove"})
 """The names of operations on jobs. In a path, these words are never taken for a job's ID.
 
-A service may expect the ID in another segment of the path.
+A service may have such a word in the place where this client expects the ID.
 """
 
 
 class Operations(NamedTuple):
-    """The URLs and paths of one service. They decide which operation a request carries out."""
+    """The URLs and paths of one service, from which the operation of a request is recognised."""
 
     base_url: str
     provisioning_url: str
@@ -116,8 +118,8 @@ def _matches(url: str, pattern: str) -> bool:
 def _is_segment(segment: str, expected: str) -> bool:
     """Return whether a segment of a path matches `expected`, which is a text or a placeholder for a name.
 
-    Some services decode a path before they split it, others after that. A name matches only if both kinds of services
-    read the same name.
+    Some services decode a path and then split it into segments, others first split the path. A name matches only if
+    both kinds of services read the same name.
     """
     if expected not in (JOB, NAME, ROLE):
         return segment == expected
@@ -142,4 +144,4 @@ def _launching(body: bytes) -> str | None:
 
 
 class _Members(list[tuple[str, Any]]):
-    """The members of a JSON object as a list of pairs, so that repeated names are kept."""
+    """The members of a JSON object as a list of pairs, because a dict would lose repeated names."""

@@ -52,7 +52,8 @@ class TableExtent(StoredTable):
     """A table and its content: the number of its events, the dates of its first and last event, and its size.
 
     The dates are in epoch milliseconds, and the size is in bytes. `jobs` and `queries` are the jobs and saved queries
-    that read the table. The service lists them only for an administrator, and only if a single table is requested.
+    that read the table. The service lists the jobs and queries only for an administrator, and only if a single table is
+    requested.
     """
 
     events: int
@@ -90,11 +91,11 @@ class TableExtent(StoredTable):
 class Status:
     """The state of the service.
 
-    `started` is in epoch milliseconds. `address` is the host and the port if the service also listens on TCP. `uses`
-    names the shared folder, the shared state and the engine, if the service uses them. `problems` are the reasons why
-    the service cannot work at present. `foreground` says whether the log of the service goes to stderr. `lost`
-    describes a loss of events until somebody confirms the loss. Each element of `expiring` is the name of a key that
-    expires soon, and its expiry in epoch milliseconds.
+    `started` is in epoch milliseconds. `address` is the host and the port of the service, if the service also listens
+    on TCP. `uses` names the shared folder, the shared state and the engine, if the service uses them. `problems` are
+    the reasons why the service cannot work at present. `foreground` says whether the log of the service goes to stderr.
+    `lost` describes a loss of events until somebody confirms the loss. Each element of `expiring` is the name of a key
+    that expires soon, and its expiry in epoch milliseconds.
     """
 
     version: str
@@ -174,12 +175,12 @@ def table(client: Client, name: str) -> TableExtent:
 
 
 def drop(client: Client, name: str) -> TableExtent:
-    """Drop a table, and return a description of its content before."""
+    """Drop a table, and return a description of its content before the drop."""
     return TableExtent.from_json(record(client.call("DELETE", f"/service/tables/{segment(name)}")))
 
 
 def trim(client: Client, name: str, before: int) -> tuple[int, TableExtent]:
-    """Remove the events of a table that are dated before a date in epoch milliseconds.
+    """Remove the events of a table that have a date before `before`, in epoch milliseconds.
 
     Returns the number of removed events, and the table after the removal.
     """
@@ -223,7 +224,10 @@ class DomainCheck:
 
 
 def check_domain(client: Client, domain: Domain) -> DomainCheck | None:
-    """Check whether a domain can be created, without creating it. Returns None if the service cannot check this."""
+    """Check whether a domain can be created, without creating the domain.
+
+    Returns None if the service cannot check this.
+    """
     answer = _optional_answer(client, "POST", "/service/domain/check", json.dumps(domain.to_json()).encode())
     if not isinstance(answer, Mapping) or "key" not in answer:
         return None
@@ -253,7 +257,7 @@ def load(
     """Load files on the service's machine into a table. Each element of `files` is a path and a name for messages.
 
     Returns None if the table already has a load with this `load_id`. If a `load_id` is given, the request is sent again
-    after a lost answer. `attempt` is an ID of this load for a later call of `load_ended`.
+    when its answer is lost. `attempt` is an ID of this load for a later call of `load_ended`.
     """
     body = {
         "files": [{"path": path, "name": name} for path, name in files],
@@ -276,9 +280,10 @@ def temporary_table(
 ) -> Iterator[tuple[str, Loaded]]:
     """Load files on the service's machine into a temporary table. The table exists during the `with` block.
 
-    Only this client can read the table. Its name in queries is `file`. Yields the ID of the table, which requests with
-    queries must contain, and the result of the load. Each element of `files` is a path and a name for messages. The
-    service checks the `query` before it reads the files. If the files have no events, the table has `empty_columns`.
+    Only this client can read the table. The name of the table in queries is `file`. Yields the ID of the table and the
+    result of the load. Each request with a query of the table must contain this ID. Each element of `files` is a path
+    and a name for messages. The service checks the `query` before it reads the files. If the files have no events, the
+    table has `empty_columns`.
     """
     body = {
         "files": [{"path": path, "name": name} for path, name in files],
@@ -339,7 +344,7 @@ def verify(
 
     Yields pairs. The first element is `progress`, `finding` or `result`. The second element is a mapping with the
     details. If the job continues earlier jobs, all these jobs are checked, and each has its own result. The last result
-    is that of the job itself. `since` is a date in epoch milliseconds. Rows with an earlier date may be missing at the
+    is for the job itself. `since` is a date in epoch milliseconds. Rows with an earlier date may be missing at the
     destination. With `keep`, the service stores this date for later checks.
 
     Raises UsageError for a destination that cannot be verified. Raises Conflict while other checks run. Raises
@@ -406,7 +411,8 @@ def _members(line: bytes) -> tuple[str, Mapping[str, Any]]:
 def _check_failed(error: Mapping[str, Any]) -> SvcctlError:
     """Return the error that ended a check of a destination.
 
-    If credentials were refused, they were the credentials for the destination, not those of the client.
+    If the error is about refused credentials, the destination refused the job's credentials. The client's own
+    credentials were accepted.
     """
     status, message, reason = error.get("status"), str(error.get("message")), str(error.get("reason") or "failed")
     if status in (401, 403):

@@ -59,7 +59,7 @@ class QueryRequest:
 
     @property
     def streams(self) -> bool:
-        """Whether the answer begins before the service has all of its rows."""
+        """Whether the answer begins before the service has computed all rows."""
         from svcctl.api.response import MODES
 
         return MODES[self.mode].streams
@@ -152,8 +152,8 @@ class Outline(NamedTuple):
     def is_plain(self) -> bool:
         """Whether the query has no group, no limit and no offset.
 
-        The time range of such a query can be queried in parts. The rows of all parts, in their order, are the rows of
-        the range.
+        The time range of such a query can be queried in parts. The rows of the parts, one part after the other, are the
+        rows of the whole range.
         """
         return not any(clause.keyword in ("group", "limit", "offset") for clause in self.clauses)
 
@@ -232,8 +232,8 @@ def keys(text: str) -> tuple[str, ...]:
 def visible(text: str) -> tuple[str, ...]:
     """Return the names of the columns that the last clause of a query can use, from the query's text.
 
-    They are the columns of the earlier clauses, back to the last group. If the last clause is a select, columns from
-    before that group are included, because aggregates in the select can use them.
+    The result contains the columns that are available after each earlier clause, back to the last group. If the last
+    clause is a select, columns from before that group are included, because aggregates in the select can use them.
     """
     clauses = list(_split(text))
     names, groups = list[str](), 0

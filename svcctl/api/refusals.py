@@ -1,17 +1,18 @@
 """Recognise errors in the bodies of answers, and raise them as exceptions.
 
-The module also removes the envelope of small answers, which is the object around the content. Services of this family
-send errors in several shapes, with a failing HTTP status or with 200. Proxies in front of these services send web
-pages. All readers of bodies use this module, so that every reader interprets a shape in the same way.
+The module also removes the envelope of small answers, which is the object around the content. Services with this HTTP
+interface send errors in several shapes, with a failing HTTP status or with HTTP 200. Proxies in front of these services
+send web pages. All code that reads bodies uses this module, so that an error is recognised in the same way everywhere.
 
 A row of data can look like an error. So svcctl's own service declares in a header that its answers are exact. In an
 exact answer with HTTP 200, errors have a single form, which no row can have.
 
-The class of the exception depends on the HTTP status if the status is about credentials or about the path to the
-service. Otherwise, the class depends on the service's own code. If there is no such code, the class depends on the HTTP
-status. A JSON answer with HTTP 500 is an InternalError, because the service read the request and failed. A web page
-with HTTP 500 is not from the service, so the exception is Unavailable. HTTP 507, and all HTTP statuses that are
-retried, also raise Unavailable, with any body.
+HTTP 507, and all HTTP statuses that are retried, raise Unavailable with any body. HTTP 401 and 403 raise
+CredentialsError. For all other HTTP statuses, the service's own error code decides the class of the exception. If the
+code is missing or unknown, the HTTP status decides.
+
+A JSON answer with HTTP 500 raises InternalError, because the service read the request and failed. A web page with HTTP
+500 is not from the service, so the exception is Unavailable.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ if TYPE_CHECKING:
     from svcctl.api.wire.messages import Response
 
 NO_SPACE = 507
-"""The HTTP status of a full disk. It raises Unavailable without retries, because the disk stays full for some time."""
+"""The HTTP status of a full disk.
+
+This status raises Unavailable without retries, because the disk stays full for some time.
+"""
 
 CID = "x-svc-cid"
 """The header of an answer that contains the ID of the request. Some services do not send the header.
@@ -52,7 +56,7 @@ If the body contains a `cid`, the `cid` takes precedence.
 ERRORS = "x-svc-errors"
 """The header of an answer that describes the form of errors. svcctl's own service sends the value `exact`."""
 MAX_BODY = 64 * 1024
-"""The maximum number of bytes of an error's body that are read. The rest of the body is ignored."""
+"""At most this number of bytes of an error's body is read. The rest of the body is ignored."""
 
 
 class Code(IntEnum):
@@ -118,9 +122,9 @@ class Refusal(NamedTuple):
     """The advice in the service's message; None if the message contains no advice."""
     reason: str | None = None
     data: Mapping[str, Any] = _NO_DATA
-    """`reason` is an identifier of the cause, and `data` contains the values in the message.
+    """The values in the message. The field `reason` is an identifier of the cause.
 
-    Some services send neither.
+    Some services send neither `data` nor `reason`.
     """
 
     def as_error(self, http_status: int = 200, *, hint: str | None = None) -> SvcctlError:
@@ -145,7 +149,7 @@ class Refusal(NamedTuple):
         )
 
     def of(self, cid: str | None) -> Refusal:
-        """Return the same error with `cid` as the ID of the request. An ID that the body states is kept."""
+        """Return the same error with `cid` as the ID of the request. An ID from the body is not replaced."""
         return self._replace(cid=self.cid or cid)
 
     def in_one_line(self) -> str:
@@ -192,7 +196,11 @@ def read_refusal(payload: Any) -> Refusal | None:
 
 
 def _hinted(message: Any, causes: Any) -> tuple[str, str | None]:
-    """Split a message of the form `<cause>; <hint>` if `causes[1]` is the cause. Otherwise, the hint is None."""
+    """Split a message of the form `<cause>; <hint>` into the cause and the hint.
+
+    The message is split only if `causes` has two elements and the second element is the cause. Otherwise, the hint is
+    None.
+    """
     whole = _line(message)
     cause = _line(causes[1]) if isinstance(causes, list) and len(causes) == 2 else ""
     hint = whole.removeprefix(f"{cause}; ")
@@ -207,7 +215,7 @@ def is_exact(headers: Mapping[str, str]) -> bool:
 def refusal_in(body: bytes, *, exact: bool = False) -> Refusal | None:
     """Return the error that the bytes of a body state.
 
-    Returns None if the body is a row of json/simple, if it is not JSON, or if it has more than MAX_BODY bytes.
+    Returns None if the body is a row of json/simple, is not JSON, or has more than MAX_BODY bytes.
     """
     try:
         payload = value_of(body) if len(body) <= MAX_BODY else None
@@ -220,7 +228,7 @@ def lone_refusal(payload: Any, *, exact: bool) -> Refusal | None:
     """Return the error that a single JSON value states; None if the value is a row.
 
     An error is a list, or an object in which all fields are fields of errors. In an `exact` answer, an object is an
-    error only if it is an envelope that ends in an error.
+    error only if its member `error` or `e` is a list.
     """
     if isinstance(payload, Mapping):
         in_stream = isinstance(payload.get("error", payload.get("e")), list)
@@ -232,7 +240,8 @@ def lone_refusal(payload: Any, *, exact: bool) -> Refusal | None:
 def is_error_line(payload: Any) -> bool:
     """Return whether a single line of json/simple is an error and not a row.
 
-    A line is an error if all of its fields are fields of errors, and if it has enough of these fields.
+    A line is an error if all of its fields are fields of errors, and if it has all fields of at least one set in
+    `_MARKS`. If the member `error` is an object, no such set is needed.
     """
     if not isinstance(payload, Mapping) or lone_refusal(payload, exact=False) is None:
         return False
@@ -374,8 +383,8 @@ def launched(response: Response) -> Job:
     """Return the job in the answer to a launch. The specification does not show the form of this answer.
 
     The job's ID is the member `id` or `jobId`, in `object` or at the top level. If there is no such member, the ID is
-    the only UUID in a text. If there is no ID, raises ServiceError with the whole answer, because the job runs
-    nevertheless.
+    the only UUID in a text. If there is no ID, raises ServiceError with the whole answer, because the job runs although
+    its ID is unknown.
     """
     from svcctl.api.models import Job
 

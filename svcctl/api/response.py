@@ -27,11 +27,13 @@ class Readers(NamedTuple):
     raw: Callable[[Iterable[bytes], Delivered], Iterator[bytes]]
     rows: Callable[[Iterable[bytes], Delivered], Iterator[list[tuple[Any, ...]]]] | None = None
     first_rows: Callable[[bytes, int], bytes] | None = None
-    """A function that returns the first rows of a block of `raw`; None if blocks of the format cannot be divided."""
+    """A function that returns the first rows of a block that `raw` yields; None if such blocks cannot be divided."""
 
 
 class Mode(NamedTuple):
-    """A response format: its name in `mode.type`, the function that imports its readers, and its properties.
+    """A response format: its name, the function that imports its readers, and its properties.
+
+    The name is the value of `mode.type` in a request.
 
     `json` says that an answer begins like an error in JSON, so the reader of the format must distinguish the two.
     `padding` contains the characters that a service may send before an answer to keep the connection alive. In csv and
@@ -45,7 +47,7 @@ class Mode(NamedTuple):
     json: bool = False
     padding: bytes = b" \t\r\n"
     streams: bool = True
-    """Whether an answer begins before the service has all of its rows."""
+    """Whether an answer begins before the service has computed all rows."""
     keep_alive: bool = False
     """Whether a service sends keep-alive padding only if the request asks for it."""
     marks_end: bool = True
@@ -145,9 +147,9 @@ class QueryResponse:
     """The answer to a query. It can be read once, with `raw()` or with `rows()`.
 
     Both methods raise an error if the answer is incomplete. IncompleteResult and TooManyRows may be raised after some
-    rows were delivered. All other errors are raised before the first row. `accepts` is called with an UnprovenEnd if
-    the answer has no other fault, and returns whether the answer counts as complete. If there are more rows than the
-    guard allows, TooManyRows is raised after the last allowed row.
+    rows were delivered. All other errors are raised before the first row. If the only fault of an answer is that its
+    end may have been cut off, `accepts` is called with an UnprovenEnd. `accepts` returns whether the answer counts as
+    complete. If there are more rows than the guard allows, TooManyRows is raised after the last allowed row.
     """
 
     def __init__(
@@ -230,9 +232,10 @@ class QueryResponse:
         return Batches(self._all())
 
     def packed(self, pack: Callable[[bytes], T | None], size: Callable[[], int]) -> Iterator[T | list[tuple[Any, ...]]]:
-        """Yield the rows in batches, as `LineFormat.packed` does: results of `pack`, or lists of decoded rows.
+        """Yield the rows in batches, as `LineFormat.packed` does. The answer must be in json/simple/compact.
 
-        The answer must be in json/simple/compact.
+        `pack` converts the lines of a batch, and its result is yielded. If `pack` returns None, a list of decoded rows
+        is yielded.
         """
         from svcctl.api.formats.lines import VALUES
 
@@ -286,7 +289,7 @@ class QueryResponse:
             self._unproven = error
 
     def _with_facts(self, parts: Iterator[T]) -> Iterator[T]:
-        """Yield the parts of the answer unchanged, and add facts to the errors that reading raises.
+        """Yield the parts of the answer unchanged. If reading raises an error, add facts to the error.
 
         An IncompleteResult gets the number of delivered rows, and a ServiceError gets the ID of the request.
         """
@@ -307,8 +310,8 @@ def _without_page_or_error(
 ) -> Iterator[bytes]:
     """Yield the body without the padding at its beginning.
 
-    Raises an error if the body is a web page. If the format is not JSON, also raises an error if the body is a JSON
-    error.
+    Raises an error if the body is a web page. In a format other than JSON, a body that states an error in JSON also
+    raises an error.
     """
     head = b""
     while not (start := head.lstrip(b" \t\r\n,")) and len(head) < MAX_BODY:

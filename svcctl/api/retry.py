@@ -1,4 +1,4 @@
-"""The rule for retries: the failures after which a request is sent again, and the delay before that.
+"""The rule for retries: the failures after which a request is sent again, and the delay before the next attempt.
 
 The rule is the same for single requests, for exports, for continuous queries, and for jobs.
 
@@ -65,7 +65,9 @@ def is_passing(error: SvcctlError) -> bool:
 
 
 def attempts(error: BaseException) -> int | None:
-    """Return the maximum number of attempts for a request that fails with this error; None if only the user limits it.
+    """Return the maximum number of attempts for a request that fails with this error.
+
+    Returns None if only the user's setting limits the attempts.
 
     If the host does not exist, or if its certificate is not trusted, there is one attempt, because a retry would fail,
     too. If a host name cannot be looked up at the moment, there are three attempts, because the network is probably
@@ -81,7 +83,7 @@ def attempts(error: BaseException) -> int | None:
 
 
 def http_date(text: str) -> float | None:
-    """Convert a date in a header to epoch seconds; None if the text is not a date."""
+    """Convert a date in a header to epoch seconds. Returns None if the text is not a date."""
     from email.utils import parsedate_to_datetime  # loads a dozen modules, only after a failure
 
     try:

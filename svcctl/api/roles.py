@@ -4,10 +4,10 @@ The rules are checked before a request is sent. Only the service can check rule 
 and be available.
 
 `lint` checks the fields of a role, which are decoded JSON or YAML with the field names of the interface. An error is a
-mistake for which a service refuses the role. A warning is a grant that is broader than it looks, or that services may
-understand in two ways.
+mistake for which a service refuses the role. A warning is about a grant that is broader than it looks, or that
+different services may understand differently.
 
-The specification leaves three questions open, and svcctl answers them in this way. A new role without policies,
+The specification leaves three questions open, which svcctl answers as follows. A new role without policies,
 applications and resourceIds grants everything. A new role with only some of these three fields grants nothing for the
 missing fields. `*` may not be combined with other values. A default application is never required.
 """
@@ -55,7 +55,10 @@ def lint(fields: Fields, *, update: bool = False) -> list[RoleFinding]:
 
 
 def grants_all(fields: Fields, *, update: bool = False) -> list[str]:
-    """Return the kinds (policies, applications, resources) of which a role grants everything, now and in future."""
+    """Return the kinds of grants for which a role grants everything, now and in future.
+
+    The kinds are policies, applications and resources.
+    """
     if not update and _mentions_no_grant(fields):
         return list(GRANTS.values())
     return [word for key, word in GRANTS.items() if _is_all(fields.get(key))]
@@ -293,7 +296,7 @@ if TYPE_CHECKING:
 
 
 def known_domain(client: Client, name: str) -> AbstractContextManager[None]:
-    """Add the name of a similar domain to the error about an unknown domain.
+    """Return a context manager that adds the name of a similar domain to an error about an unknown domain.
 
     If the client's credentials do not allow listing domains, the error is unchanged.
     """
@@ -307,7 +310,7 @@ def known_domain(client: Client, name: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def known_role(client: Client, domain: str, name: str) -> Iterator[None]:
-    """Add a similar existing name to the error about an unknown domain or an unknown role."""
+    """If the `with` block raises an error about an unknown domain or role, add a similar existing name to the error."""
     roles = suggesting(name, lambda: [role.name for role in client.roles(domain)], "roles", when=no_role)
     with known_domain(client, domain), roles:
         yield

@@ -49,9 +49,9 @@ CUT_TEXTS = "x-svc-cut-texts"
 LOST_TABLES = "x-svc-lost-tables"
 """The header in which svcctl's own service states how many of its tables have lost events."""
 CLOCK_SKEW_SECONDS = 60
-"""The number of seconds by which the clocks of client and service may differ without a note.
+"""The difference in seconds up to which the clocks of client and service count as equal.
 
-If the difference is larger, the error about a refused signature mentions the difference.
+If the difference is larger, the error about a refused signature mentions it.
 """
 
 _DEFAULTS = {
@@ -64,7 +64,7 @@ _DEFAULTS = {
 _SAFE = "!$%&'()*+,-./:;=?@[]_~"
 """The characters of a path or a query that are sent unquoted.
 
-`%` is one of them, because it begins a quoted character.
+`%` is included, because `%` begins a quoted character.
 """
 _UNSENDABLE = (InvalidURL, LocalProtocolError, UnsupportedProtocol, UnicodeEncodeError)
 """The errors of a request that cannot be sent. UnicodeEncodeError means that a character in the URL cannot be sent."""
@@ -120,9 +120,9 @@ class Exchange:
 
     @property
     def note(self) -> str:
-        """A note if values in `body` are masked; otherwise empty.
+        """A note which says that values in `body` are masked; empty if no value is masked.
 
-        All other bytes of `body` are the bytes that were signed.
+        Apart from masked values, `body` is the text that was signed.
         """
         return _shown_body(self._body)[1]
 
@@ -143,7 +143,10 @@ class Preview(NamedTuple):
 
 
 class Retry(NamedTuple):
-    """A failed attempt. The next attempt has the number `attempt` of `attempts`, and begins in `delay` seconds."""
+    """A failed attempt that is followed by a retry.
+
+    The retry begins in `delay` seconds. It is attempt number `attempt` of at most `attempts` attempts.
+    """
 
     failure: SvcctlError
     delay: float
@@ -155,7 +158,7 @@ Event = Exchange | Retry | UnprovenEnd
 
 
 class RepeatableRequest(NamedTuple):
-    """A call of the service. Each attempt builds a new request from the call.
+    """A call: a request to the service that may be sent several times. Each attempt builds a new request from the call.
 
     `repeatable` says that the service may carry out the call twice without harm. `reseller` marks an operation for
     resellers. `endless` says that the answer may be silent for a long time. `whole` says that the answer begins only
@@ -227,8 +230,8 @@ class Sender:
     ) -> T:
         """Send a call until an attempt succeeds, or until no more attempts are allowed.
 
-        Returns the result of `read` for the answer. `read` closes the answer, or its caller does so. If the answer is
-        unusable, `read` raises Unavailable, although the service may have carried out the request.
+        Returns the result of `read` for the answer. The answer must be closed by `read` or by the user of this result.
+        If the answer is unusable, `read` raises Unavailable, although the service may have carried out the request.
 
         If a reply was lost, the service may have carried out the request, too. In this case, `after_loss` is called
         before the next attempt. If its result is not None, there is no further attempt, and this result is returned.
@@ -278,7 +281,7 @@ class Sender:
     def accepts(self, error: UnprovenEnd) -> bool:
         """Return whether an answer counts as complete, although it may have been cut off when its connection ended.
 
-        This is so if `any_close` is set and the connection was closed without close_notify.
+        This is the case if `any_close` is set and the connection was closed without close_notify.
         """
         if not (self._any_close and error.closed):
             return False
@@ -380,9 +383,10 @@ class Sender:
 
 @contextmanager
 def _doubtful(*, changes: bool) -> Iterator[None]:
-    """Add a hint to the error about an unusable answer: the service may have carried out the request.
+    """If the `with` block raises an error about an unusable answer, add a hint to the error.
 
-    The hint is added only if the request `changes` something.
+    The hint says that the service may have carried out the request. It is added only if the request `changes`
+    something.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""The fields that `profile set` stores. They come from arguments, the environment, a file, or prompts."""
+"""The fields that `profile set` stores. The fields come from arguments, the environment, a file, or prompts."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _in_yaml(text: str, source: str) -> Iterator[tuple[int, str, str]]:
 
 
 def with_absolute_paths(fields: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields with absolute paths, because a profile is also used in other directories."""
+    """Return the fields with all paths made absolute, because a profile is also used in other directories."""
     return {
         key: str(Path(text).absolute()) if names_file(key) and text and not text.startswith("~") else text
         for key, text in fields.items()
@@ -104,7 +104,7 @@ class Ask(Protocol):
 
 
 def ask_missing(stored: Fields, changes: Mapping[str, str], ask: Ask, note: Callable[[str], None]) -> dict[str, str]:
-    """Prompt for the fields that a connection needs. Fields that are stored or in `changes` are left out.
+    """Prompt for the fields that a connection needs. Fields in `stored` or `changes` are not prompted for.
 
     Returns the answers. If the person gives no answer, the field is not in the result. If an answer cannot be used,
     `note` is called with the reason before the next prompt.

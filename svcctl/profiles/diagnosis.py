@@ -58,7 +58,7 @@ OK, WARNING, NO, FAILED, SKIPPED = "ok", "warning", "no", "failed", "-"
 class StepFinding:
     """The finding of a step of the diagnosis that did not fail.
 
-    `next` describes what the user should do. It is empty if nothing needs to be done.
+    `next` describes what the user should do. `next` is empty if nothing needs to be done.
     """
 
     text: str
@@ -82,8 +82,8 @@ class TestedProfile:
     """The profile that is tested, and the requests and responses that were exchanged with its service so far.
 
     `resolve` returns the profile, and `connect` returns a client. Both functions fail for a broken profile, so only the
-    steps that need the profile or the client call them. The argument of `connect` is a function that is called with
-    each exchange.
+    steps that need the profile or the client call these functions. The argument of `connect` is a function that is
+    called with each exchange.
     """
 
     store: ProfileStore
@@ -124,7 +124,10 @@ class TestedProfile:
 
     @property
     def name(self) -> str:
-        """The name of the profile in suggested commands. If the profile has no name, it is the placeholder NAME."""
+        """The name of the profile in suggested commands.
+
+        If the profile has no name, the result is the placeholder NAME.
+        """
         return self.profile.name or "NAME"
 
     @property
@@ -295,8 +298,8 @@ def _tls(subject: TestedProfile) -> StepFinding:
 def _answer(subject: TestedProfile) -> StepFinding:
     """Check that the service answers.
 
-    Raises an error if no operation gets an answer that a working service can give. A missing permission is not such an
-    error.
+    Raises an error if no operation gets an answer that a working service can give. Such an answer may say that a
+    permission is missing.
     """
     errors = list(subject.answers.values())
     heard = [exchange for exchange in subject.exchanges if exchange.status is not None]
@@ -350,7 +353,7 @@ def _clock(subject: TestedProfile) -> StepFinding:
 def _credentials(subject: TestedProfile) -> StepFinding:
     """Check the credentials.
 
-    The credentials count as accepted if at least one operation was not refused because of them.
+    The credentials count as accepted if at least one operation was not refused because of the credentials.
     """
     errors = list(subject.answers.values())
     if any(not isinstance(error, CredentialsError | NotFound | Unavailable) or _is_ours(error) for error in errors):
@@ -418,9 +421,9 @@ STEPS: Mapping[str, Callable[[TestedProfile], StepFinding]] = {
 }
 """The steps of the diagnosis, in order."""
 WITH_A_SOCKET = {"socket": True, "name": False, "connection": False, "TLS": False, "TLS close": False}
-"""The steps that only some profiles have.
+"""The steps that not all profiles have.
 
-True means profiles with a socket, and False means profiles without a socket.
+A step with True is only for profiles with a socket. A step with False is only for profiles without a socket.
 """
 
 CREDENTIAL_HINTS = {
@@ -459,10 +462,11 @@ def _error_of(subject: TestedProfile, ask: Callable[[Client, float], object]) ->
 
 
 def _surprise(subject: TestedProfile, name: str) -> SvcctlError | None:
-    """Return the error of an operation; None if a missing permission or an unknown path explains the error.
+    """Return the error of an operation if a working service would not answer with this error.
 
-    A service may refuse the query that the check runs. This refusal counts as an error only if another operation fails
-    with the same message. That happens if the domain of the account is disabled or pending.
+    Returns None if there is no error, if the service was not available, or if a missing permission or an unknown path
+    explains the error. A service may refuse the query that the check runs. This refusal counts as an error only if
+    another operation fails with the same message. That happens if the domain of the account is disabled or pending.
     """
     error = subject.answers[name]
     if isinstance(error, CredentialsError | Unavailable) or (isinstance(error, NotFound) and not _is_ours(error)):

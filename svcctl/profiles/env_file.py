@@ -33,7 +33,7 @@ _SPOILT = {
 
 
 def is_env_file(text: str) -> bool:
-    """Return whether the first line of a text has the form `NAME=VALUE`. Comments and empty lines do not count."""
+    """Return whether the first line of a text has the form `NAME=VALUE`. Comments and empty lines are skipped."""
     _, first = next(_lines(text), (0, ""))
     return _ASSIGNMENT.fullmatch(first) is not None
 

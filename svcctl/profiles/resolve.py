@@ -157,7 +157,10 @@ class Profile:
 
     @property
     def header_names(self) -> Mapping[str, str]:
-        """The names of those headers that differ from the interface. Raises ProfileError for an invalid name."""
+        """The header names that the profile sets in place of the names in the interface.
+
+        Raises ProfileError for an invalid name.
+        """
         names = self.mappings["headers"]
         for key, name in names.items():
             setting_of(f"headers.{key}").new_value_of(name, f"profile {self.name}")
@@ -289,14 +292,15 @@ _PREFIX = "SVCCTL_"
 _PREFIX_CHARS = len(_PREFIX) + 1
 """The number of leading characters that two names of variables must share to be compared.
 
-This rule excludes most variables, so that the module for comparing names is rarely loaded.
+This rule excludes most variables, so that the module that compares names is rarely loaded.
 """
 
 
 def _without_credentials(fields: Fields, flags: Mapping[str, Any]) -> Fields:
     """Return the fields of a profile without its credentials.
 
-    If a token in `flags` replaces the credentials, the field `auth` stays, except if it is `signature`.
+    If a token in `flags` replaces the credentials, the field `auth` stays. A field `auth` with the value `signature` is
+    removed even then.
     """
     names = {field for name in CREDENTIALS for field in PROFILE_SETTINGS[name].fields}
     if flags.get("token") is not None and fields.get("auth") != "signature":

@@ -52,7 +52,7 @@ _OTHER_MARKS = {
 def secret_text(data: bytes | str, source: str, *, hint: str | None = None) -> str:
     """Return the text of a secret, without blanks around it: one line of UTF-8 without control characters.
 
-    Raises ProfileError for any other text. The error names the source and contains nothing of the text. `hint` is the
+    Raises ProfileError for any other text. The error names the source and contains no part of the text. `hint` is the
     hint of the error about a text with more than one line.
     """
     if isinstance(data, str):
@@ -97,7 +97,7 @@ class SecretFile:
 
     @cached_property
     def text(self) -> str:
-        """The secret in the file. Raises ProfileError if the file cannot be read, or if others can write to it."""
+        """The secret in the file. Raises ProfileError if the file cannot be read, or if other users can write to it."""
         try:
             return secret_text(self._bytes(), f"secret file {self.path}")
         except OSError as error:
@@ -197,6 +197,6 @@ class MadeOnUse:
 
 
 def _is_command(word: str) -> bool:
-    """Return whether the shell knows a command. A command is a program or a builtin such as `read`."""
+    """Return whether the shell knows a command with this name: a program, or a builtin such as `read`."""
     lookup = ["/bin/sh", "-c", 'command -v "$1"', "sh", word]
     return bool(shutil.which(word)) or not subprocess.run(lookup, capture_output=True, check=False).returncode

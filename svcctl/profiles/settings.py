@@ -36,7 +36,7 @@ CONFIG_ENVIRONMENT = "SVCCTL_CONFIG"
 
 @dataclass(frozen=True, slots=True)
 class ProfileSetting(Setting):
-    """A setting of profiles. It has properties that the settings of the service do not need."""
+    """A setting of profiles, with properties that the settings of the service do not need."""
 
     secret: bool = False
     header: bool = False

@@ -56,7 +56,7 @@ def run(command: str, *, seconds: float, max_bytes: int) -> Ended:
     input is empty. After the end of the command, a child process may continue to run and keep the pipe open.
     """
     with _terminal() as terminal:
-        modes = None if terminal is None else termios.tcgetattr(terminal)  # the command can change the modes
+        modes = None if terminal is None else termios.tcgetattr(terminal)  # a command can change the terminal's modes
         process = subprocess.Popen(
             command,
             shell=True,

@@ -126,9 +126,9 @@ class ProfileStore(NamedTuple):
     def load(self) -> ProfilesDocument:
         """Return the content of the file.
 
-        The content is empty if the file does not exist and the user has not named it. Raises ProfileError if the file
-        cannot be read or parsed, or if other users can read it. Also raises ProfileError if the user has named a file
-        that does not exist.
+        The content is empty if the file does not exist and the user has not named a file. Raises ProfileError if the
+        file cannot be read or parsed, or if other users can read it. Also raises ProfileError if the user has named a
+        file that does not exist.
         """
         try:
             mode = self.path.stat().st_mode
@@ -151,7 +151,7 @@ class ProfileStore(NamedTuple):
         return _parsed(text, self.path)
 
     def before(self) -> ProfilesDocument:
-        """Return the content of the file before a change. The file need not exist yet."""
+        """Return the content of the file before a change, even if the file does not exist yet."""
         return self._replace(origin=None).load()
 
     @contextmanager
@@ -241,7 +241,7 @@ class ProfileStore(NamedTuple):
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Convert an OSError in the block to a ProfileError."""
+        """Convert an OSError that the `with` block raises to a ProfileError."""
         try:
             yield
         except OSError as error:
@@ -312,8 +312,7 @@ def _at(place: str, line: int | None) -> str:
 def _check_fields(fields: Fields, place: Callable[[str], str]) -> None:
     """Check the fields of a profile. Raises ProfileError for an unknown field or an invalid value.
 
-    `place` is a function. For a key, it returns words that name the location of the field, for the message of the
-    error.
+    `place` is a function that describes the location of a key in words, for the message of an error.
     """
     names = known_fields()
     for key, value in fields.items():

@@ -21,7 +21,7 @@ The zstd library accepts no limit, and its pieces have up to a few MiB.
 _GZIP, _ZLIB, _DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
 """The values of zlib's parameter `wbits` for each format."""
 _ZSTD_PIECE = 512
-"""The number of compressed bytes of zstd data that are decompressed at once.
+"""The maximum number of compressed bytes that are decompressed at once, in zstd.
 
 The number is low because four compressed bytes can represent a block of 128 KiB.
 """
@@ -65,7 +65,10 @@ class ByteSink(Protocol):
 
 
 class Compressor(Protocol):
-    """A compressor of bytes. `flush` returns the rest of the compressed bytes, and ends a member of the file."""
+    """A compressor of bytes.
+
+    `flush` returns the rest of the compressed bytes, and ends a member (a complete section) of the file.
+    """
 
     def compress(self, data: bytes | memoryview, /) -> bytes: ...
     def flush(self) -> bytes: ...
@@ -200,8 +203,8 @@ def _inflated(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
 
 
 def _in_pieces(data: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """Return the same bytes in smaller pieces.
+    """Yield the same bytes in smaller pieces.
 
-    For a large piece, decompression would copy the remaining bytes repeatedly.
+    When a large piece is decompressed, its remaining bytes would be copied repeatedly.
     """
     return (piece[at : at + size] for piece in data for at in range(0, len(piece), size))

@@ -1,7 +1,8 @@
 """The encoding of text from users and their systems: arguments, standard streams, files.
 
 Text is read as UTF-8 if possible, and otherwise in the encoding of the locale, such as ISO-8859-1. For the operating
-system, file names are bytes. Python's UTF-8 mode preserves these bytes exactly, so svcctl always runs in this mode.
+system, file names are bytes. In Python's UTF-8 mode, these bytes are preserved exactly. So svcctl always runs in this
+mode.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ def of_locale() -> str:
     """Return the encoding of the locale.
 
     If no locale is set, as in containers, return UTF-8, because terminals use UTF-8. The variable PYTHONIOENCODING is
-    ignored. Users set this variable for other programs, and its encoding would damage the output.
+    ignored. Users set this variable for other programs, and the encoding in the variable would damage the output of
+    svcctl.
     """
     if not sys.flags.utf8_mode:
         return UTF_8 if sys.getfilesystemencoding() == "ascii" else sys.getfilesystemencoding()

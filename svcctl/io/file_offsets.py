@@ -10,8 +10,8 @@ from pathlib import Path
 def read_so_far(process: int, files: Sequence[Path]) -> int | None:
     """Return the number of bytes that a process has read of several files.
 
-    The process reads the files one after the other. Returns None while the process has none of the files open. A file
-    that is memory-mapped, or that is read at arbitrary positions like parquet, counts as not open.
+    The process reads the files one after the other. Returns None while no file of `files` is open in the process. A
+    file that is memory-mapped, or that is read at arbitrary positions like parquet, counts as not open.
     """
     before = 0
     for file in files:
@@ -24,7 +24,7 @@ def read_so_far(process: int, files: Sequence[Path]) -> int | None:
 def _position(process: int, file: Path) -> int:
     """Return the number of bytes up to which a process has read a file.
 
-    The largest position of its descriptors counts.
+    If the process has several descriptors of the file, the largest position counts.
     """
     positions = [0]
     with suppress(OSError):

@@ -1,11 +1,11 @@
 """Writing and locking files, for all parts of svcctl.
 
 A file is written under another name in the same folder, synced to the disk, and renamed. So readers see the old file or
-the whole new file, even after a power failure. If the path is a link, the linked file is replaced, and the link stays.
-The new file has the permissions of the replaced file from the first byte on.
+the whole new file, even after a power failure. If the path is a symbolic link, the linked file is replaced, and the
+link stays. The new file has the permissions of the replaced file from the first byte on.
 
-The kernel holds a lock, which ends with the process, even if the process is killed. Failures raise OSError, because
-only the caller knows the purpose of the file. If another process holds a lock, `Locked` is raised.
+A lock ends with the process that holds it, even if the process is killed. Failures raise OSError, because only the
+caller knows the purpose of the file. If another process holds a lock, `Locked` is raised.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class PartFile:
         return permissions
 
     def _open(self, wait: bool) -> io.FileIO | None:
-        """Create and lock the part. Returns None if another process has the lock, or had the lock a moment ago."""
+        """Create and lock the part file. Returns None if another process has the lock, or had the lock a moment ago."""
         new = True
         try:
             stream = self._opened(os.O_CREAT | os.O_EXCL)
@@ -234,7 +234,8 @@ class PartFile:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if self._is(stream):
-                # A killed writer may have left this part. Others may be reading it, or it may be linked as the file.
+                # A killed writer may have left this part. It is not reused, because other processes may be reading it,
+                # or because it may already be linked as the final file.
                 if new or (self._grows and not self._is(stream, self._target)):
                     return stream
                 self._part.unlink()
@@ -249,7 +250,7 @@ class PartFile:
         return None
 
     def _opened(self, creating: int = 0) -> io.FileIO:
-        """Open or create the part. A new part has no permission that the final file will not have."""
+        """Open or create the part file. The permissions of a new part are at most those of the final file."""
         mode = 0o600 if self._private else 0o666
         if self._replaced is not None:
             mode = self._replaced.mode & 0o600
@@ -272,10 +273,10 @@ class PartFile:
         self.close()
 
     def close(self) -> None:
-        """Close the file, and remove the part.
+        """Close the file, and remove the part file.
 
-        The part stays after `publish`. A part with the path `growing` also stays if it is not empty. A second call does
-        nothing.
+        After `publish`, nothing is removed. A part with the path `growing` also stays if it is not empty. A second call
+        does nothing.
         """
         if self.stream.closed:
             return
@@ -284,7 +285,7 @@ class PartFile:
         self.stream.close()
 
     def _is(self, stream: io.FileIO, path: Path | None = None) -> bool:
-        """Return whether `path` leads to the open file. The default of `path` is the path of the part."""
+        """Return whether `path` leads to the open file `stream`. The default of `path` is the path of the part file."""
         try:
             return os.path.samestat((path or self._part).stat(), os.fstat(stream.fileno()))
         except FileNotFoundError:
@@ -309,7 +310,7 @@ class PartFile:
         self.size = size
 
     def publish(self, *, overwrite: bool = True, durable: bool = True, syncs_name: bool = True) -> None:
-        """Sync the bytes to the disk, and rename the part to the file's name.
+        """Sync the bytes to the disk, and rename the part file to the file's name.
 
         If `overwrite` is false and the file exists, raises FileExistsError. Without `durable`, nothing is synced, so a
         failure of the machine may lose bytes. Without `syncs_name`, a failure of the machine may lose the new name
@@ -333,7 +334,7 @@ class PartFile:
         return self._target.parent
 
     def _refuse_what_is_not_ours(self) -> None:
-        """Raise OSError if another program has replaced or changed the part."""
+        """Raise OSError if another program has replaced or changed the part file."""
         written = os.fstat(self.stream.fileno())
         status = _status(self._part)
         if status is None or not os.path.samestat(status, written):
@@ -342,7 +343,7 @@ class PartFile:
             raise OSError(errno.ESTALE, f"another program wrote to {self._part.name} meanwhile")
 
     def _link(self) -> bool:
-        """Give the part its final name by a hard link, because creating a hard link never replaces a file.
+        """Give the part file its final name by a hard link, because creating a hard link never replaces a file.
 
         Returns False if the file system does not support hard links.
         """

@@ -1,4 +1,4 @@
-"""The directories for svcctl's own files, as the platform defines them. Usually, they are below HOME.
+"""The directories for svcctl's own files, as the platform defines them. Usually, these directories are below HOME.
 
 The module also recognises paths with a `~` or a variable that the shell did not replace.
 """

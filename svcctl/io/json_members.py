@@ -20,7 +20,7 @@ def text(fields: Mapping[str, Any], name: str) -> str:
 
 
 def optional_text(fields: Mapping[str, Any], name: str) -> str | None:
-    """Return a member that is a string; None if it is missing."""
+    """Return a member that is a string; None if the member is missing."""
     value = fields.get(name)
     if value is not None and not isinstance(value, str):
         raise ServiceError(f"{name} is not a string")
@@ -44,7 +44,7 @@ def members(fields: Mapping[str, Any], name: str) -> Mapping[str, str]:
 
 
 def optional_flag(fields: Mapping[str, Any], name: str) -> bool | None:
-    """Return a member that is true or false; None if it is missing."""
+    """Return a member that is true or false; None if the member is missing."""
     value = fields.get(name)
     if value is not None and not isinstance(value, bool):
         raise ServiceError(f"{name} is neither true nor false")

@@ -28,7 +28,7 @@ _PLAIN = _INTEGER_TYPES | {str, float}
 
 @dataclass
 class Losses:
-    """The numbers of values that were replaced in a result. `keeps_bytes` and `finite` describe the output format."""
+    """Counters of the values that were replaced in a result. `keeps_bytes` and `finite` describe the output format."""
 
     keeps_bytes: bool = False
     """Whether the format preserves bytes that are not UTF-8."""

@@ -40,7 +40,7 @@ def batches(rows: Iterable[Sequence[Any]], columns: Columns) -> Iterator[pa.Reco
 
 
 def write(packed: Iterable[pa.RecordBatch], columns: Columns, sink: ByteSink) -> None:
-    """Write a parquet file. A row group consists of whole batches, and ends with the batch that reaches its size."""
+    """Write a parquet file. A row group consists of whole batches, and ends when it has reached the size of a group."""
     pyarrow = _pyarrow()
     from pyarrow import parquet
 
@@ -67,7 +67,7 @@ def _grouped(packed: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
 _packing = threading.Lock()
 """A lock, so that only one thread at a time encodes and compresses a row group.
 
-This work takes several times the memory of the row group.
+This work takes several times as much memory as the row group.
 """
 
 

@@ -1,7 +1,7 @@
 """The owner, group and permissions that a new file takes over from the file that it replaces.
 
-The process may not be allowed to set the owner or the group. The permission bits of the old file would then apply to
-other people. So permissions that would give new people access to the file are removed.
+If the process is not allowed to set the owner or the group, the permission bits of the old file would then apply to
+other users. So permissions that would give access to further users are removed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Permissions(NamedTuple):
         return cls(stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, _acl(path))
 
     def give(self, handle: int, *, all_bits: bool) -> None:
-        """Apply these permissions to an open file. Before the call, the file must not have wider permissions.
+        """Apply these permissions to an open file. Before the call, the file must not have more permissions than these.
 
         The set-user-ID and set-group-ID bits are applied only with `all_bits`, because writing to the file removes
         them.

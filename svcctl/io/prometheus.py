@@ -15,7 +15,7 @@ from svcctl.io import files, home
 
 
 def gauge(name: str, meaning: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> Iterator[str]:
-    """Yield the lines of a metric. Each element of `samples` contains the labels of a value, and the value."""
+    """Yield the lines of a metric. Each element of `samples` is a pair: the labels of a value, and the value."""
     yield f"# HELP {name} {meaning}"
     yield f"# TYPE {name} gauge"
     for labels, value in samples:
@@ -41,7 +41,7 @@ def check_writable(path: Path) -> None:
 
 
 def write(path: Path, lines: Iterable[str]) -> None:
-    """Replace the metrics file as a whole, so that a collector never reads half of it.
+    """Replace the metrics file as a whole, so that a collector never reads an incomplete file.
 
     Devices and pipes are written directly. Open files of this process, such as /dev/stdout, are written directly, too.
     Raises IncompleteResult if the file cannot be written.

@@ -1,4 +1,4 @@
-"""Requests of libraries that cannot interrupt a request. Each request runs in a separate thread."""
+"""Threads for requests of libraries that cannot interrupt a request. Each request runs in a separate thread."""
 
 from __future__ import annotations
 

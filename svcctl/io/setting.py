@@ -1,4 +1,4 @@
-"""Settings, which are read from a profile or from environment variables, and the parsing of their texts."""
+"""Settings, which are read from a profile or from environment variables, and functions that parse the values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Setting:
     default: str | None = None
     """The text of the default value; None if the setting has no default."""
     choices: tuple[str, ...] = ()
-    """The allowed values. If empty, any text that `parse` accepts is allowed. Case is ignored."""
+    """The allowed values. Case is ignored. If there are no choices, any text that `parse` accepts is allowed."""
     refusal: ClassVar[type[UsageError]] = UsageError
 
     @property
@@ -59,7 +59,8 @@ class Setting:
     def read(self, environment: Mapping[str, str]) -> Any:
         """Return the value in the setting's environment variable.
 
-        If the variable is unset or empty, the result is the default value; None if the setting has no default.
+        If the variable is unset or empty, the default value is returned. If the setting has no default, the result is
+        None.
         """
         text = environment.get(self.environment or "")
         return self.value_of(text) if text else self.default_value

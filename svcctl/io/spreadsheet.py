@@ -21,7 +21,10 @@ from svcctl.io.temporary import temporary
 MAX_ROWS = 1_048_576
 """The maximum number of rows of a sheet, including its heading."""
 MAX_EXACT = 1 << 53
-"""The maximum size of whole numbers that are exact in a cell, because cells store floating-point numbers."""
+"""Whole numbers up to this size are exact in a cell.
+
+Larger whole numbers may be inexact, because cells store floating-point numbers.
+"""
 FIRST_YEAR = 1900
 """The first year of the dates that a cell can represent."""
 BLOCK_BYTES = 1 << 18

@@ -12,7 +12,10 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 _RETRY_SECONDS = 0.01
-"""The delay until a repeated alarm, in seconds. A delay of 0 would switch the alarm off."""
+"""The delay in seconds after which an alarm is repeated if it could not interrupt the block.
+
+It is also the shortest delay of an alarm, because a delay of 0 would switch the alarm off.
+"""
 _LIMITING_FILES = (__file__, contextlib.__file__)
 
 

@@ -68,7 +68,7 @@ def listen(path: Path) -> socket.socket:
 
 
 def peer_process(connection: socket.socket) -> int | None:
-    """Return the ID of the process at the other end of a connection, as the kernel reports the ID.
+    """Return the ID of the process at the other end of a connection. The ID comes from the kernel.
 
     Returns None if the system does not report the ID, or if the other process has no ID in this process's namespace.
     """

@@ -1,4 +1,4 @@
-"""URLs of places where data is stored or sent."""
+"""A check of URLs, for URLs of places where data is stored or sent."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 def names_host(url: str, *schemes: str) -> bool:
     """Return whether a text is a URL with one of these schemes and with a host.
 
-    If the URL has a port, it must be valid. A backslash is refused, because some libraries treat a backslash as a slash
-    and connect to another host.
+    If the URL has a port, the port must be valid. A backslash is refused, because some libraries treat a backslash as a
+    slash and connect to another host.
     """
     if "\\" in url:
         return False

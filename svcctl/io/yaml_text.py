@@ -1,7 +1,7 @@
 """YAML in which every scalar (single value) is a text, exactly as written: 0123, no, 1:30 and 2024-01-31 are texts.
 
-Two scalars have a special meaning: null (empty, `~` or `null`), and the merge key `<<`. Tags such as `!!int` are
-refused. A field that must be a number is converted later, with `integer`, `number` or `json_value`. Errors never
+Two kinds of scalars have a special meaning: null (empty, `~` or `null`), and the merge key `<<`. Tags such as `!!int`
+are refused. A field that must be a number is converted later, with `integer`, `number` or `json_value`. Errors never
 contain a value, because a value may be a secret.
 """
 
@@ -37,7 +37,7 @@ _QUOTED = "put the value in quotes"
 class YamlError(Exception):
     """A YAML text that cannot be read.
 
-    `problem` describes the mistake, and `line` is its line; None if it is unknown.
+    `problem` describes the mistake, and `line` is the line of the mistake; None if the line is unknown.
     """
 
     def __init__(self, line: int | None, problem: str, hint: str | None = None) -> None:

@@ -1,6 +1,7 @@
 """Hints for dates in the notation of other tools. The table `CORRECTIONS` has a row for each notation.
 
-A text such as `monday` or `1y` is relative to the current day in UTC. The hint for such a text has the absolute date.
+A text such as `monday` or `1y` is relative to the current day in UTC. The hint for such a text contains the absolute
+date.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ Spelled = str | tuple[str, ...] | None
 Correction = tuple[re.Pattern[str], str | Callable[[re.Match[str], date], Spelled], str]
 """A row of the table of corrections: a pattern for a text, the dates to suggest, and the text of the hint.
 
-The dates are given as a template, or as a function that computes the dates from the match. The hint has a `{}` for each
-date.
+The dates are given as a template, or as a function that computes the dates from the match. The hint contains a `{}` for
+each date.
 """
 
 _OFFSETS = {
@@ -95,7 +96,7 @@ def _last_week(match: re.Match[str], today: date) -> Spelled:
 
 
 def _weekday(match: re.Match[str], today: date) -> Spelled:
-    """Return the most recent date on the named weekday. `monday` may mean today; `last monday` never means today."""
+    """Return the most recent date on the named weekday. `monday` may mean today, but `last monday` never does."""
     last, name, time = match.groups()
     ago = (today.weekday() - _DAYS.index(name[:3].casefold())) % 7
     day = today - timedelta(ago or 7 * bool(last))
@@ -245,8 +246,8 @@ CORRECTIONS = (
 def correction(text: str, rows: Sequence[Correction], is_date: Callable[[str], bool], today: date) -> str | None:
     """Return the hint for a text that is not a date. The hint comes from the first row that turns the text into dates.
 
-    Returns None if there is no such row, or if the text is too long for a date. `is_date` says whether svcctl accepts a
-    text as a date.
+    Returns None if there is no such row, or if the text is too long for a date. `is_date` returns whether svcctl
+    accepts a text as a date.
     """
     if len(text) > MAX_DATE_CHARS:
         return None

@@ -1,13 +1,13 @@
 """The dates of the query interface: the texts that the parameters `from` and `to` accept, and the meaning of each text.
 
 An operator is a relative date, such as `2h`. The table `OPERATORS` has the operators that the interface's documentation
-lists. In `from`, an operator counts back from now. In `to`, an operator counts forward from `from`. In one example of
-the documentation, `from: 2h` means a time after now. This example contradicts the documentation's own rule, and svcctl
-follows the rule.
+lists. In `from`, an operator counts back from now. In `to`, an operator counts forward from the moment of `from`. In
+one example of the documentation, `from: 2h` means a time after now. This example contradicts the documentation's own
+rule, and svcctl follows the rule.
 
 Days and hours have a fixed length, so `1d` is always 24 hours. Operators that name a day, such as `today`, use the days
-of a time zone. Client and service share this module, because the module only has facts of the interface, and no state.
-The module `shorthand` has further dates that people type.
+of a time zone. Client and service share this module, because the module contains only facts about the interface, and no
+state. The module `shorthand` has further dates that people type.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def with_zone(date: datetime) -> datetime:
 def plus(moment: datetime, length: timedelta) -> datetime:
     """Add elapsed time to a moment, and return the sum in the zone of the moment.
 
-    The operator + of datetime is not used, because it ignores clock changes.
+    The operator + of datetime is not used, because this operator ignores clock changes.
     """
     return (moment.astimezone(UTC) + length).astimezone(moment.tzinfo)
 
@@ -80,9 +80,9 @@ class Operator(NamedTuple):
 
     `name` is the spelling, with `<N>` in place of a number. If `name` is only an example, such as `1h30m`, the function
     `reads` extracts the number from a text. A `zoned` operator names a day, and the start of a day depends on the time
-    zone. `in_from` computes the moment in `from` from two arguments: now and the number. `in_to` computes the moment in
-    `to` from three arguments: now, the moment of `from`, and the number. `from_meaning` and `to_meaning` describe the
-    two moments in words.
+    zone. `in_from` computes the moment that the operator means in `from`. The arguments are now and the number. `in_to`
+    computes the moment that the operator means in `to`. The arguments are now, the moment of `from`, and the number.
+    `from_meaning` and `to_meaning` describe the two moments in words.
     """
 
     name: str
@@ -120,8 +120,9 @@ class Operator(NamedTuple):
 def counting_operator(
     name: str, seconds: int, length: str, reads: Callable[[str], int | None] | None = None
 ) -> Operator:
-    """Make an operator that counts N units of time: back from now in `from`, and forward from `from` in `to`.
+    """Make an operator that counts N units of time.
 
+    In `from`, the operator counts back from now. In `to`, the operator counts forward from the moment of `from`.
     `seconds` is the number of seconds of one unit. `length` is the length of time in words, such as `N days`. If `name`
     is only an example, `reads` extracts N from a text.
     """
@@ -205,9 +206,9 @@ def check_epoch(seconds: Seconds, *, whole: bool = False) -> Seconds:
     """Return a number of epoch seconds unchanged. Raises UsageError if the number is too large for seconds.
 
     A number that is too large is taken as milliseconds or a smaller unit. Without this check, a service would wait for
-    the date, for example until the year 50000. The hint of the error has the date in seconds, with three decimals if
-    they are needed. With `whole`, the hint has whole seconds: if the date is between two seconds, both are in the hint.
-    Negative numbers are dates before 1970.
+    the date, for example until the year 50000. The hint of the error contains the date in seconds, with three decimals
+    if they are needed. With `whole`, the hint contains whole seconds. If the date is between two seconds, the hint
+    contains both seconds. Negative numbers are dates before 1970.
     """
     size = abs(seconds)
     power = next((at for at in range(len(_EPOCH_UNITS)) if size < (MAX_EPOCH_SECONDS + 1) * 1000**at), None)

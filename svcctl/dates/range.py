@@ -74,7 +74,7 @@ def start_of(typed: Typed, zone: Zone | None, *, now: datetime) -> datetime:
 
 
 class RequestDates(NamedTuple):
-    """The start and the end of a request, and the format and the zone in which the service writes dates."""
+    """The dates of a request: the start and the end of the range, and the date format and zone of the answer."""
 
     range: Range
     """The range as absolute moments. The dates in the request, `from_` and `to`, may be relative."""
@@ -84,11 +84,12 @@ class RequestDates(NamedTuple):
     time_zone: str | None
     """The zone in the request, in the interface's notation, such as GMT+2."""
     zone: Zone | None
-    """The zone in which svcctl shows dates. None for UTC."""
+    """The zone in which svcctl shows dates; None if the zone is UTC."""
     plain: bool
     """Whether the range is clear without an explanation.
 
-    False if `to` counts from `from`. Also false if there is a zone, but `from` is a number or has its own offset.
+    The range is not clear if `to` counts from `from`. It is also not clear if there is a zone, but `from` is a number
+    or has its own offset.
     """
     changes: tuple[int, ...] = ()
     """The moments, in epoch seconds, at which the clocks of the zone change within the range.
@@ -98,7 +99,7 @@ class RequestDates(NamedTuple):
     reading: str | None = None
     """A note on the zone of typed dates without an offset, if a profile or a variable sets this zone."""
     cut: str | None = None
-    """A note for a query that does not wait, if the end of its range is in the future."""
+    """A note if the range ends in the future, but the query does not wait for this end."""
     slip: str | None = None
     """A note if the start is probably a length without its unit."""
     short: str | None = None
@@ -118,7 +119,9 @@ class RequestDates(NamedTuple):
         yield from filter(None, (self.reading, self.slip, self.short, self.other_pair, self.cut))
 
     def offset_note(self, *, text: bool = True) -> str | None:
-        """Return a note if the clocks change within the range, because all dates are written with the first offset.
+        """Return a note if the clocks change within the range.
+
+        The service then writes all dates with the first offset.
 
         `text` says whether dates are written as texts. If so, the note recommends the date format iso, in which each
         date includes its offset. The recommendation is omitted if the request already has this format.
@@ -133,7 +136,8 @@ class RequestDates(NamedTuple):
     def spans(self) -> list[tuple[Moment, Moment | None, str | None]]:
         """The parts of the range between clock changes. Each part has a start, an end and a zone for one request.
 
-        If the range ends at `now`, the last part also ends at `now`, so that the service's clock decides.
+        If the range ends at `now`, the last part also ends at `now`, so that the service's clock decides when the range
+        ends.
         """
         if self.zone is None or self.range.end is None or not self.changes:
             return [(self.from_, self.to, self.time_zone)]
@@ -186,18 +190,19 @@ def dates_of(
 ) -> RequestDates:
     """Return the dates to send for a typed range. Raises UsageError for an impossible range or an unknown date format.
 
-    A date that the interface cannot express is sent as epoch seconds, and so is an absolute date in a zone. In the
-    following cases, the start and the end are both sent as epoch seconds:
+    A date that the interface cannot express is sent as epoch seconds. An absolute date in a zone is also sent as epoch
+    seconds. In the following cases, the start and the end are both sent as epoch seconds:
 
     - The request is sent again after a lost connection (`resent`), and must mean the same range each time.
-    - A date depends on the zone, and the request cannot contain a zone, because the service does not write dates as
-      texts into the answer (`written` is false). The JSON formats are an example.
+    - A date depends on the zone, but the answer contains no dates as texts (`written` is false), as in the JSON
+      formats. Without such dates, the request cannot contain a zone.
     - A date depends on the zone, and the offset of the zone changes. The service only knows fixed offsets.
 
-    Except in a request that is sent again, an end of `now` is sent as `now`, so that the service's clock decides.
+    An end of `now` is sent as `now`, except in a request that is sent again. So the service's clock decides when the
+    range ends.
 
-    A service waits for an end in the future. If `waits` is false, `now` is sent instead of such an end, and a start in
-    the future raises UsageError.
+    If the end is in the future, a service waits until then. If `waits` is false, `now` is sent in place of such an end,
+    and a start in the future raises UsageError.
     """
     if date_format not in (None, *DATE_FORMATS):
         raise UsageError(f"unknown date format '{date_format}'", hint=f"date formats are: {', '.join(DATE_FORMATS)}")
@@ -273,7 +278,7 @@ def counted_back(from_: Moment, to: Moment | None, resolved: Range, *, now: date
     """Return a note if `to` counts forward from `from`, but was probably meant to count back from now.
 
     For example, the range from 4ad (four days ago) to 3ad has 3 days, but the user probably meant one day. The note is
-    returned only if the range would be shorter with an end counted back from now.
+    returned only if the range would be shorter with an end that counts back from now.
     """
     start, end = operator_of(from_, ALL_OPERATORS), operator_of(to, ALL_OPERATORS)
     if to is None or resolved.end is None or start is None or start.plain or end is None or end.plain:

@@ -1,9 +1,10 @@
 """Typed dates that the query interface does not define.
 
 The table `TYPED` has operators for relative dates, in addition to the operators of the interface. The service does not
-know these operators, so the client converts a date with such an operator to epoch seconds. The client uses its own
-clock and time zone for this. An absolute date without an offset is a `LocalTime`, and the function `in_zone` converts
-it to a moment. A text that resembles a date is refused, and the hint of the error has the right spelling.
+know these operators, so the client converts a date with such an operator to epoch seconds. For this conversion, the
+client uses its own clock and time zone. An absolute date without an offset is a `LocalTime`, which the function
+`in_zone` converts to a moment. A text that only resembles a date is refused, and the hint of the error contains the
+right spelling.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def _seconds_from_today(text: str) -> int | None:
 def _by_the_clock(now: datetime, seconds: int) -> datetime:
     """Return the moment at which the clocks show a given time of yesterday, today or tomorrow.
 
-    `now` decides which day is today. `seconds` is the given time as a number of seconds from today's midnight; each day
-    counts as 24 hours. Raises UsageError if the clocks show the time twice or never.
+    `now` decides which day is today. `seconds` is the given time as a number of seconds from today's midnight. In this
+    number, each day counts as 24 hours. Raises UsageError if the clocks show the time twice or never.
     """
     days, time = divmod(seconds, UNITS["d"])
     day = midnight(now, days)
@@ -164,9 +165,9 @@ class LocalTime(NamedTuple):
     def in_zone(self, zone: Zone | None) -> Moment:
         """Return the moment, in epoch seconds, at which the clocks of a zone show this time.
 
-        If `zone` is None, the time is in UTC. A date in the interface's own form is then returned as text. Raises
-        UsageError if the clocks of the zone show the time twice or never. The hint of this error offers two dates with
-        an offset.
+        If `zone` is None, the time is in UTC. In this case, a date in the interface's own form is returned as text.
+        Raises UsageError if the clocks of the zone show the time twice or never. The hint of this error offers two
+        dates with an offset.
         """
         if zone is None:
             utc_text = two_digits(self.text)
@@ -183,7 +184,7 @@ class LocalTime(NamedTuple):
 
 
 Typed = Moment | LocalTime
-"""A typed date. If the date is a LocalTime, its zone is applied later."""
+"""A typed date. If the date is a LocalTime, the time zone is applied later."""
 
 
 def in_zone(typed: Typed, zone: Zone | None) -> Moment:
@@ -229,9 +230,9 @@ def parse_moment(text: str, *, today: date | None = None) -> Typed:
 
 
 def _needed(text: str, moment: Typed | None, today: date | None = None) -> Typed:
-    """Return the parsed date `moment`. Raises UsageError if it is None.
+    """Return the parsed date `moment`. Raises UsageError if `moment` is None.
 
-    If `text` resembles a date, the hint of the error has this date.
+    If `text` resembles a date, the hint of the error contains this date.
     """
     if moment is None:
         hint = _corrected(text.strip(), today=today)
@@ -243,7 +244,8 @@ def _needed(text: str, moment: Typed | None, today: date | None = None) -> Typed
 def parse_second(text: str) -> Typed:
     """Parse a typed date in whole seconds. `parse_moment` accepts the same dates, and also fractions of a second.
 
-    Raises UsageError for a date with a fraction of a second. The hint has the second before and the second after.
+    Raises UsageError for a date with a fraction of a second. The hint contains the second before the date and the
+    second after the date.
     """
     moment = _needed(text, _parsed(text, whole=True))
     if isinstance(moment, float):
@@ -261,7 +263,8 @@ def parse_second(text: str) -> Typed:
 def _parsed(text: str, *, whole: bool = False) -> Typed | None:
     """Parse a date. Returns None for a text that does not look like a date. Raises UsageError for an impossible date.
 
-    With `whole`, the hint for a number in another unit, such as milliseconds, has whole seconds.
+    The hint for a number in another unit, such as milliseconds, contains the date in seconds. With `whole`, these are
+    whole seconds.
     """
     text = text.strip()
     if len(text) > MAX_DATE_CHARS:

@@ -45,7 +45,7 @@ class Zone:
     name: str
     clocks: tzinfo = field(compare=False)
     source: str = field(default="", compare=False)
-    """The profile or variable that sets the zone. Empty if the command names the zone."""
+    """The profile or variable that sets the zone; empty if the command names the zone."""
 
     @property
     def is_fixed(self) -> bool:
@@ -76,7 +76,7 @@ class Zone:
         return self if self.is_fixed else _fixed(self.offset_name(at))
 
     def change_note(self, when: str, offset: str, advice: bool) -> str:
-        """Return a note that all dates have one offset although the clocks change.
+        """Return a note which says that all dates have the same offset although the clocks change.
 
         `when` is the time of the change in words, and `offset` is a sentence about the offset. With `advice`, the note
         recommends the date format iso.

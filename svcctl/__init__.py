@@ -1,4 +1,4 @@
-"""svcctl: query stored events, export them, and run the jobs, domains and roles of the service that stores them.
+"""svcctl queries and exports stored events, and manages the jobs, domains and roles of the service with the events.
 
 As a library: `svcctl.connect` returns a client, and `svcctl help library` shows examples. The parts of the library are
 imported when they are first used.

@@ -23,8 +23,8 @@
 Some exceptions are not errors, so they are outside of the tree: Declined, ReaderClosed with its subclass PagerLeft, and
 Terminated with its subclass Interrupted.
 
-The table EXIT_CODES, at the end of this module, has the exit code of each class. Nothing in this module prints a text
-or ends the process, so that programs can use the client as a library.
+The table EXIT_CODES, at the end of this module, has the exit code of each class. This module neither prints a text nor
+ends the process, so that programs can use the client as a library.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from typing import Any, NamedTuple, Self
 class CommandLine(str):
     """A command line within a message.
 
-    On a terminal, it is never broken into several lines, so that people can copy it.
+    On a terminal, a command line is never broken into several lines, so that people can copy the command line.
     """
 
 
@@ -55,7 +55,11 @@ class Advice(str):
 
 
 def commands_in(text: str) -> tuple[str, ...]:
-    """Return the known command lines in a text: those of an Advice, or the text itself if it is a CommandLine."""
+    """Return the known command lines in a text.
+
+    The command lines in an Advice are known. A CommandLine is itself a command line. For any other text, the result is
+    empty.
+    """
     return (text,) if isinstance(text, CommandLine) else text.commands if isinstance(text, Advice) else ()
 
 
@@ -84,12 +88,12 @@ class ErrorSubject(NamedTuple):
 class SvcctlError(Exception):
     """The base class of all errors. An error has a one-line message with the caller's own value, and often a hint.
 
-    The message of an error never changes. Code that catches an error may know more about it. Such code sets another
-    field, adds a note (`add_note`), or raises an error of the same class with another message (`saying`).
+    The message of an error never changes. Code that catches an error may know more about the error. Such code sets
+    another field, adds a note (`add_note`), or raises an error of the same class with another message (`saying`).
 
-    `reason` identifies the cause of the error for programs. It is in lower case, with hyphens. Each class has a general
-    reason. `data` contains the values in the message, and can be written as JSON. The service and the client never name
-    an svcctl command in a hint. The command line makes such hints from `reason` and `data`.
+    `reason` identifies the cause of the error for programs. The reason is in lower case, with hyphens. Each class has a
+    general reason. `data` contains the values in the message, and can be written as JSON. The service and the client
+    never name an svcctl command in a hint. The command line makes such hints from `reason` and `data`.
     """
 
     reason = "failed"
@@ -120,7 +124,7 @@ class SvcctlError(Exception):
         return type(self).__new__, (type(self), *self.args), {**vars(self), "data": dict(self.data)}
 
     def advised_by(self, cause: SvcctlError) -> Self:
-        """Give this error the hint, the reason and the data of its cause. Returns this error."""
+        """Give this error the hint, the reason and the data of `cause`. Returns this error."""
         self.hint, self.reason, self.data = cause.hint, cause.reason, cause.data
         return self
 
@@ -317,7 +321,7 @@ def reason(error: Exception) -> str:
 def as_svcctl_error(error: BaseException) -> BaseException:
     """Convert an unexpected OSError or encoding error to an svcctl error. Any other error is returned unchanged.
 
-    Such errors are caused by the system or by the user's text. They are not defects of svcctl.
+    Such errors are caused by the system or by the user's text, and not by a defect of svcctl.
     """
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return IncompleteResult(os.strerror(error.errno))
@@ -329,7 +333,10 @@ def as_svcctl_error(error: BaseException) -> BaseException:
 
 
 class Terminated(BaseException):
-    """An exception that is raised when the process receives SIGTERM. It ends the process in the way Ctrl-C does."""
+    """An exception that is raised when the process receives SIGTERM.
+
+    The exception ends the process in the same way as Ctrl-C.
+    """
 
 
 class Interrupted(Terminated):
@@ -341,9 +348,9 @@ class Declined(Exception):
 
 
 class ReaderClosed(Exception):
-    """An exception that is raised if the process that reads stdout has closed its end, as `head` does.
+    """An exception that is raised if no process reads stdout any more.
 
-    No process reads the output any more.
+    For example, the program `head` closes the pipe after the first lines.
     """
 
 

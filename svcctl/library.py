@@ -5,7 +5,8 @@
 ...         assert n > 0
 
 Settings, dates, requests and errors are the same as on the command line. The library prints nothing and changes no
-global state. It starts the local service only for a built-in profile. Threads may share a client, but not an answer.
+global state. The library starts the local service only for a built-in profile. Several threads may use the same client,
+but not the same answer.
 """
 
 from __future__ import annotations
@@ -79,13 +80,13 @@ def connect(
     """Return a client of the service that a profile describes.
 
     If `profile` is None, the profile is chosen as on the command line. The other arguments are the settings of
-    profiles. They take precedence over the environment and the profile. If `base_url` is set, no profile is read, and
-    the arguments alone describe the connection. Credentials in the arguments replace all credentials of the profile.
-    `timeout` is in seconds, or a text such as `30s`. `config` is the path of a profiles file. `read_only` and
+    profiles. These arguments take precedence over the environment and the profile. If `base_url` is set, no profile is
+    read, and the arguments alone describe the connection. Credentials in the arguments replace all credentials of the
+    profile. `timeout` is in seconds, or a text such as `30s`. `config` is the path of a profiles file. `read_only` and
     `max_rows` can tighten the limits of the environment and the profile, but cannot loosen them.
 
-    With the profile `local`, the local service is started if it is not running. Apart from this, nothing is sent before
-    the first request.
+    With the profile `local`, the local service is started if it is not running. Otherwise, nothing is sent to the
+    service before the first request.
 
     Raises UsageError for arguments that exclude each other, and ProfileError for a profile that cannot be used.
     """
@@ -120,7 +121,7 @@ def connect(
 def _check_arguments(arguments: Mapping[str, Any]) -> None:
     """Raise UsageError for arguments that exclude each other, are empty, or are not text.
 
-    If only one of `api_key` and `api_secret` is given, UsageError is raised, too.
+    UsageError is also raised if only one of `api_key` and `api_secret` is given.
     """
     _check_texts(**arguments)
     for name, value in arguments.items():
@@ -183,9 +184,9 @@ def _check_mapping(name: str, value: object) -> None:
 
 
 def _whole(name: str, value: Any) -> int | None:
-    """Return a number of rows as an int; None stays None. Integers of numpy are accepted.
+    """Return a number of rows as an int. Returns None for None.
 
-    Raises UsageError for any other value.
+    Integers of numpy are accepted. Raises UsageError for any other value.
     """
     from numbers import Integral
 
@@ -195,7 +196,7 @@ def _whole(name: str, value: Any) -> int | None:
 
 
 def _ignored(text: str) -> None:
-    """Ignore a line of progress that the command line would print."""
+    """Ignore a message about progress that the command line would print."""
 
 
 class ServiceClient:
@@ -258,9 +259,9 @@ class ServiceClient:
     ) -> QueryAnswer:
         """Run a query, or a saved query by its ID, and return the answer as soon as the answer begins.
 
-        The range is `from_ <= eventdate < to`. If `to` is a length such as `1h`, it counts from `from_`. A `to` in the
-        future means now. With `to=None`, the query has no end and waits for new events. `time_zone` applies to dates
-        without an offset, and to days.
+        The range is `from_ <= eventdate < to`. If `to` is a length such as `1h`, the length counts from `from_`. A `to`
+        in the future means now. With `to=None`, the query has no end and waits for new events. `time_zone` applies to
+        dates without an offset, and to texts that name a day, such as `today`.
 
         >>> answer = client.query("from auth.all group by result select count() as n", from_="1d")
         >>> [(column.name, column.type) for column in answer.columns]
@@ -354,7 +355,7 @@ class QueryAnswer(Iterator["tuple[Any, ...]"]):
     def columns(self) -> tuple[ResultColumn, ...]:
         """The columns with their names and types, such as `ResultColumn(name='n', type='int8')`.
 
-        Waits for the answer.
+        This property waits until the columns have arrived.
         """
         if self._state == "open":
             with _Closing(self):
@@ -471,7 +472,7 @@ class _Closing:
 
 
 class _Packer:
-    """Converts the lines of an answer to Arrow batches, as soon as `packs` is True.
+    """Converts the lines of an answer to Arrow batches. While `packs` is False, nothing is converted.
 
     A packer has no reference to the QueryAnswer, so that an unused answer is freed at once.
     """
@@ -578,7 +579,10 @@ def _typed(moment: Moment, name: str) -> Typed:
 
 
 class JobOperations:
-    """Operations on jobs, as `client.jobs`. A job runs a query, and the service sends the rows to a destination."""
+    """Operations on jobs, available as `client.jobs`.
+
+    A job runs a query, and the service sends the rows to a destination.
+    """
 
     def __init__(self, client: ServiceClient) -> None:
         self._of = client
@@ -605,9 +609,9 @@ class JobOperations:
     ) -> Job:
         """Launch a job, and return it.
 
-        `destination` is a type such as `kafka`, and `params` contains its parameters. If `to` is None, the job never
-        ends. If `to` is in the future, the job runs until then. Dates in the rows of the job are written in `time_zone`
-        and `date_format`.
+        `destination` is a destination type such as `kafka`, and `params` contains the parameters of the destination. If
+        `to` is None, the job never ends. If `to` is in the future, the job runs until then. Dates in the rows of the
+        job are written in `time_zone` and `date_format`.
 
         >>> job = client.jobs.launch("from auth.all", "donothing", {"friendlyName": "count"}, from_="now")
         >>> job.friendly_name, client.jobs.remove(job.id).status
@@ -656,8 +660,9 @@ class JobOperations:
         """Compare the rows at a job's destination with the rows that the job delivered.
 
         Yields pairs while the check runs. The first element is `progress`, `finding` or `result`, and the second
-        element is a mapping. The last result is that of the job itself. Rows dated before `from_` may be missing at the
-        destination. With `keep`, later checks use the date `from_`, too.
+        element is a mapping. If the job continues earlier jobs, these jobs have their own results, and the last result
+        is for the job itself. Rows with a date before `from_` may be missing at the destination. With `keep`, later
+        checks use the date `from_`, too.
 
         Raises ServiceError if the service is not svcctl's own, UsageError for a destination that cannot be verified,
         and Unavailable if the check does not finish.
@@ -674,7 +679,10 @@ class JobOperations:
 
 
 class DomainOperations:
-    """Operations on the customer domains of a reseller, as `client.domains`. They need the reseller's credentials."""
+    """Operations on the customer domains of a reseller, available as `client.domains`.
+
+    The operations need the reseller's credentials.
+    """
 
     def __init__(self, client: ServiceClient) -> None:
         self._of = client
@@ -705,7 +713,7 @@ class DomainOperations:
 
 
 class RoleOperations:
-    """Operations on the roles of domains, as `client.roles`.
+    """Operations on the roles of domains, available as `client.roles`.
 
     `policies` and `applications` are names, or `*` for all. `resource_ids` maps labels to lists of numbers. An argument
     that is None is not sent. A new role without policies, applications and resource IDs may use everything. In an

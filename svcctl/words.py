@@ -19,7 +19,7 @@ MIN_WORD_LETTERS = 2
 NAMED = 5
 """The maximum number of names that a sentence lists."""
 CHOICES = 20
-"""The maximum number of names in a hint that lists names to choose from."""
+"""The maximum number of names in a hint from which the reader can choose a name."""
 FORMAT_NAMES: Mapping[str, str] = {
     "jsonl": "ndjson",
     "jsonlines": "ndjson",
@@ -41,10 +41,13 @@ _SECRET = (
     r"|(?:private|customer|encryption|keystore|storage|shared|signing|ssl|api)[._-]?key(?:[._-]?(?:content|data))?$"
     r"|(?:^|[._-])pwd$|credentials?(?:[._-]?json)?$|keystore$|(?:^|[._-])(?:pfx|p12|pkcs12)$"
 )
-"""A regular expression for the names of secrets. It is applied to names in lower case."""
+"""A regular expression for the names of secrets. The expression is applied to names in lower case."""
 _PEM = r"pem(?:$|[._-])"
 _CERTIFICATE = r"(?:^|[._-])(?:ca|cert(?:ificate)?s?|chain)(?:$|[._-]|pem)"
-"""A regular expression for the names of certificates, which are public. It is applied to names that `_PEM` matches."""
+"""A regular expression for the names of certificates, which are public.
+
+The expression is applied to names that `_PEM` matches.
+"""
 _HARMLESS = r"(?:location|file|path|type|provider|class|serializer|algorithm|endpoint[._-]?url)$"
 """A regular expression for names with a value that is not secret, such as the path or the type of a secret."""
 _USER_INFO = (
@@ -125,7 +128,7 @@ def having_word(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, candidates: Iterable[str], *, words: bool = True) -> str | None:
-    """Return a hint that suggests the candidate most similar to `name`; None without such a candidate.
+    """Return a hint that suggests the candidate most similar to `name`; None if there is nothing to suggest.
 
     If `words` is true and no candidate is similar, the hint suggests the only candidate that contains `name` as a word.
     """
@@ -135,7 +138,9 @@ def did_you_mean(name: str, candidates: Iterable[str], *, words: bool = True) ->
 
 
 def among(name: str, candidates: Iterable[str], what: str) -> str | None:
-    """Return a hint with the candidate most similar to `name`, and with the first candidates; None without candidates.
+    """Return a hint with the candidate most similar to `name`, and with the first candidates.
+
+    Returns None if there are no candidates.
 
     `what` is the noun for the candidates, in the plural.
     """
@@ -145,12 +150,12 @@ def among(name: str, candidates: Iterable[str], what: str) -> str | None:
 
 
 def choices(names: Iterable[str]) -> str:
-    """Return up to 20 names from which the reader can choose, and the number of further names."""
+    """Return a text with up to 20 names from which the reader can choose, and with the number of further names."""
     return some(list(names), CHOICES)
 
 
 def some(names: Sequence[str], most: int = NAMED) -> str:
-    """Return the first names as text, and the number of further names.
+    """Return a text with the first names, and with the number of further names.
 
     Every message that lists names uses this function.
     """
@@ -165,7 +170,9 @@ def suggesting(
     *,
     when: Callable[[NotFound], bool] = lambda error: True,
 ) -> Iterator[None]:
-    """Add a note to a NotFound error that the block raises. The note suggests the candidate most similar to `name`.
+    """Add a note to a NotFound error that the `with` block raises.
+
+    The note suggests the candidate most similar to `name`.
 
     `candidates` is called only after the error. If no candidate is similar and the error has no hint, the note lists
     the first candidates. For this list, `what` must be the noun for the candidates, in the plural. `when` decides
@@ -186,10 +193,10 @@ def suggesting(
 
 
 def plural(number: int, singular: str, many: str | None = None) -> str:
-    """Return the singular or the plural of a noun or a verb, as a number requires: query or queries.
+    """Return the form of a noun or verb that fits a number: query for 1, otherwise queries.
 
-    `many` is the plural of a word for which the rule gives a wrong plural. Examples are verbs, and nouns that are
-    followed by other words.
+    `many` is the plural of a word for which the usual rule gives a wrong plural. Examples are verbs, and nouns with
+    other words after them.
     """
     return (
         singular

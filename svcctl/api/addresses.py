@@ -154,7 +154,7 @@ def _check_directories(paths: str) -> None:
 
 
 def _problem(directory: str) -> str | None:
-    """Explain why OpenSSL finds no certificate in a directory; None if it finds a certificate.
+    """Explain why OpenSSL finds no certificate in a directory; None if OpenSSL finds one.
 
     OpenSSL looks only for files with hashes as names. The command 'openssl rehash' creates such names.
     """

@@ -21,8 +21,8 @@ JSON = {"Content-Type": "application/json"}
 class HeaderNames(NamedTuple):
     """The names of the headers of signed requests.
 
-    `reseller_apikey` is the header for the API key of a reseller. If it is None, the header `apikey` is used for
-    resellers, too.
+    `reseller_apikey` is the header for the API key of a reseller. If `reseller_apikey` is None, the header `apikey` is
+    used for resellers, too.
     """
 
     apikey: str = "x-svc-apikey"

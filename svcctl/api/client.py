@@ -72,8 +72,8 @@ class Client:
     first attempt. `verify` is True, False or the path of a CA bundle. `socket` is the path of a Unix socket that
     receives all requests, for any host. `transport` is used in place of the network. `clock` returns epoch seconds.
     With `any_close`, an answer is accepted if its TLS connection was closed without close_notify. `observe` is called
-    with each Exchange and each Retry. When the first answer is accepted in this way, `observe` is also called with an
-    UnprovenEnd. `environment` contains the variables that may name a proxy. A read-only `guard` raises UsageError for
+    with each Exchange and each Retry, and with an UnprovenEnd for the first answer that is accepted because of
+    `any_close`. `environment` contains the variables that may name a proxy. A read-only `guard` raises UsageError for
     every request that may change something. A guard with `max_rows` raises TooManyRows for an answer with more rows.
     """
 
@@ -493,8 +493,8 @@ class Client:
     def _done(self, call: RepeatableRequest, already: type[ServiceError]) -> None:
         """Send a call that may be repeated. The content of the answer is ignored.
 
-        If the reply to an earlier attempt was lost, an error of class `already` means that this attempt succeeded. The
-        error is then not raised.
+        If the reply to an earlier attempt was lost, an error of class `already` means that the earlier attempt
+        succeeded. The error is then not raised.
         """
         lost = False
 

@@ -46,7 +46,7 @@ class SkipLimit:
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """The options of a load. They describe how to read the files.
+    """The options of a load, which describe how to read the files.
 
     If an option is not set, the service detects its value from the files.
     """
@@ -67,7 +67,7 @@ class LoadOptions:
     header: bool | None = None
     """Whether the first row of a csv file contains the names of its columns."""
     names: Sequence[str] = ()
-    """The names of the columns of csv files. They replace the names in the files."""
+    """The names of the columns of csv files. These names replace the names in the files."""
     events_in: str | None = None
     """The member of JSON objects that contains an array of events, such as `Records` or `result.items`."""
     fixed_columns: bool = False

@@ -233,8 +233,8 @@ class Role:
     def body(self) -> dict[str, Any]:
         """Return the body of a request that creates or updates the role.
 
-        The body contains all fields that are not None, except the read-only fields. Rule 9 of the HTTP
-        interface makes these fields read-only.
+        The body contains all fields that are not None, except the fields that are read-only by rule 9 of the HTTP
+        interface.
         """
         return _without_none(
             name=self.name,

@@ -292,9 +292,9 @@ def _items(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 def counting(text: str, every: str = "") -> str:
     """Return a query that counts the rows of another query. The other query must have no group.
 
-    `every` is a period such as `every 60s`: the new query counts the rows of each period. If `every` is empty, the new
-    query counts all rows. A select before `from` is removed, because it is applied last and does not change the count.
-    Pragmas stay after all clauses.
+    If `every` is a period such as `every 60s`, the new query counts the rows of each period. If `every` is empty, the
+    new query counts all rows. A select before `from` is removed, because it is applied last and does not change the
+    count. Pragmas stay after all clauses.
     """
     starts = {match[0]: match.start() for match in reversed([*filter(_is_keyword, _outside_brackets(text))])}
     end = starts.get("pragma", len(text))

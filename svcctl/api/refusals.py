@@ -366,7 +366,7 @@ def _code(value: Any) -> int | None:
 
 
 def _line(value: Any) -> str:
-    """Return a text in one line. Blanks within a line stay, because the text may quote the request."""
+    """Return a text in one line. Blanks within a line are not changed, because the text may quote the request."""
     return "" if value is None else " ".join(filter(None, map(str.strip, json_text(value).splitlines())))
 
 
@@ -435,7 +435,7 @@ def _answer(response: Response, body: bytes) -> Any:
 def record(payload: Any, *needs: str) -> Mapping[str, Any]:
     """Return the content of an answer as one record. The members that `needs` names must be texts.
 
-    A list of one record counts as that record. Raises MalformedAnswer for any other content.
+    A list with a single record counts as this record. Raises MalformedAnswer for any other content.
     """
     if isinstance(payload, list) and len(payload) == 1:
         [payload] = payload

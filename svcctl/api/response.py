@@ -51,7 +51,10 @@ class Mode(NamedTuple):
     keep_alive: bool = False
     """Whether a service sends keep-alive padding only if the request asks for it."""
     marks_end: bool = True
-    """Whether the format itself shows where an answer ends. Otherwise, an answer may end when its connection closes."""
+    """Whether the format itself shows where an answer ends.
+
+    In a format that does not show the end, an answer may end when its connection closes.
+    """
 
 
 def _json() -> Readers:

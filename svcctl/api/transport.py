@@ -162,8 +162,8 @@ class RepeatableRequest(NamedTuple):
 
     `repeatable` says that the service may carry out the call twice without harm. `reseller` marks an operation for
     resellers. `endless` says that the answer may be silent for a long time. `whole` says that the answer begins only
-    after the service has computed all of it. With `as_is`, the last answer is returned even if it states an error.
-    `Sender.error` converts such an answer to an error.
+    after the service has computed the whole answer. With `as_is`, the last answer is returned even if the answer states
+    an error. The caller can then get the error from `Sender.error`.
     """
 
     method: str
@@ -185,7 +185,7 @@ class RepeatableRequest(NamedTuple):
     closing: Closing | None = None
     """If set, the service is asked to close the connection after the answer.
 
-    The object notes how the connection ended.
+    The field `seen` of the object then says whether the connection ended properly.
     """
 
 
@@ -233,8 +233,9 @@ class Sender:
         Returns the result of `read` for the answer. The answer must be closed by `read` or by the user of this result.
         If the answer is unusable, `read` raises Unavailable, although the service may have carried out the request.
 
-        If a reply was lost, the service may have carried out the request, too. In this case, `after_loss` is called
-        before the next attempt. If its result is not None, there is no further attempt, and this result is returned.
+        If a reply was lost, the service may also have carried out the request. In this case, `after_loss` is called
+        before the next attempt. If the result of `after_loss` is not None, there is no further attempt, and this result
+        is returned.
 
         Raises UsageError for a call that the guard refuses.
         """

@@ -2,7 +2,7 @@
 
 svcctl asks for no compression, but some proxies compress nevertheless. Data in gzip or deflate shows where it ends, so
 a missing part is always noticed. Bodies are decompressed in small pieces, so that a small block cannot fill the memory.
-Any other compression is refused, because its bytes would be mistaken for data.
+A compression other than gzip and deflate is refused, because the compressed bytes would be mistaken for data.
 
 Reading raises a RequestError if a body cannot be read to its end. The RequestError is a DecodingError if the
 compression is damaged. A body without a length and without chunks ends when its connection ends. If such a connection
@@ -65,8 +65,8 @@ def is_json(body: bytes) -> bool:
 def whole(response: Response, most: int = MAX_WHOLE, *, marks_end: Callable[[bytes], bool] = is_json) -> bytes:
     """Read the whole body, and close the answer. Raises Unavailable if the body has more than `most` bytes.
 
-    After an UnprovenEnd, the body counts as complete if `marks_end(body)` is true. It also counts as complete if the
-    request `accepts` the error.
+    After an UnprovenEnd, the body counts as complete if `marks_end(body)` is true. The body also counts as complete if
+    the function `accepts` of the request returns True for the error.
     """
     body = bytearray()
     cause = None

@@ -132,8 +132,8 @@ def _compact(
 ) -> Generator[Batch, None, tuple[bool, dict[str, Any]]]:
     """Read an object with its columns in `m` or `metadata` and its rows in `d`, and yield the rows.
 
-    An error may follow the rows, inside or outside the object. Returns two values: whether the object has an array `d`,
-    even an empty one, and the other members of the object.
+    An error may follow the rows, inside or outside the object. Returns two values. The first value says whether the
+    object has an array `d`, which may be empty. The second value contains the other members of the object.
     """
     other: dict[str, Any] = {}
     has_rows = False

@@ -168,8 +168,8 @@ class Connection:
     def _receive(self, seconds: float | None) -> int:
         """Wait for bytes, write all bytes that have arrived into the buffer, and return their number.
 
-        The first byte is written after LEFTOVER_BYTES bytes. The number is 0 at the end of the connection. If an error
-        follows some bytes, the next call raises the error.
+        The bytes are written after the first LEFTOVER_BYTES bytes of the buffer. The number is 0 at the end of the
+        connection. If an error follows some bytes, the next call raises the error.
         """
         view = memoryview(self._box)
         end = LEFTOVER_BYTES

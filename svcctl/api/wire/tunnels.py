@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import ssl
 
 _NO_CREDENTIALS, _PASSWORD = 0, 2
-"""The protocol's numbers of the methods of authentication that svcctl offers to a SOCKS proxy."""
+"""The numbers that SOCKS assigns to the methods of authentication that svcctl offers to a proxy."""
 _REPLIES = {
     2: "its rules do not allow it",
     3: "the network is unreachable",

@@ -245,7 +245,9 @@ def read_in(zone: Zone | None, now: datetime, typed: Mapping[str, Typed | None])
 
 
 def _until_now(from_: Moment, to: Moment | None, zone: Zone | None, now: datetime) -> tuple[Moment | None, str | None]:
-    """Return the end to send for a query that does not wait. Also return a note if the typed end is in the future.
+    """Return the end to send for a query that does not wait for a future end.
+
+    Also return a note if the typed end is in the future.
 
     An end in the future is sent as `now`. Raises UsageError for a start in the future.
     """

@@ -263,8 +263,8 @@ def parse_second(text: str) -> Typed:
 def _parsed(text: str, *, whole: bool = False) -> Typed | None:
     """Parse a date. Returns None for a text that does not look like a date. Raises UsageError for an impossible date.
 
-    The hint for a number in another unit, such as milliseconds, contains the date in seconds. With `whole`, these are
-    whole seconds.
+    The hint for a number in another unit, such as milliseconds, contains the date in seconds. With `whole`, the hint
+    contains only whole seconds.
     """
     text = text.strip()
     if len(text) > MAX_DATE_CHARS:

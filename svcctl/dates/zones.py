@@ -122,8 +122,8 @@ GMT = Zone("GMT", UTC)
 def named_zone(text: str) -> Zone:
     """Return the zone that a text names, such as GMT+2, UTC, +2, Europe/Berlin or `local`.
 
-    Names such as Europe/Berlin come from the IANA database. `local` is the zone of this computer. The offset of these
-    zones may change. Raises UsageError for any other text.
+    Names such as Europe/Berlin come from the IANA database. `local` is the zone of this computer. The offset of an IANA
+    zone and of `local` may change. Raises UsageError for any other text.
     """
     if text.casefold() == "local":
         return Zone(text, LocalZone())

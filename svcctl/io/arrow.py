@@ -1,7 +1,7 @@
 """Rows as typed columns of Apache Arrow, for parquet files and for programs that use Arrow.
 
 The types of the columns are those that a compact result names. Timestamps are `timestamp[ms, UTC]`. Types that Arrow
-does not have, and unknown types, become text. The package pyarrow must be installed. It is imported only when a
+does not have, and unknown types, become text. The package pyarrow must be installed, and is imported only when a
 function needs it.
 """
 

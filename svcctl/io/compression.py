@@ -205,6 +205,6 @@ def _inflated(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
 def _in_pieces(data: Iterable[bytes], size: int) -> Iterator[bytes]:
     """Yield the same bytes in smaller pieces.
 
-    When a large piece is decompressed, its remaining bytes would be copied repeatedly.
+    If a piece were large, decompression would copy the remaining bytes of the piece repeatedly.
     """
     return (piece[at : at + size] for piece in data for at in range(0, len(piece), size))

@@ -1,7 +1,7 @@
 """The owner, group and permissions that a new file takes over from the file that it replaces.
 
 If the process is not allowed to set the owner or the group, the permission bits of the old file would then apply to
-other users. So permissions that would give access to further users are removed.
+other users. So permissions that would give additional users access to the file are removed.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ class Permissions(NamedTuple):
 
 
 def without_openings(mode: int, *, owner_kept: bool, group_kept: bool) -> int:
-    """Return the mode for a new file that replaces a file with `mode`. Nobody gets new access to the file.
+    """Return the mode for a new file that replaces a file with `mode`.
+
+    The mode gives access only to users who had access to the old file.
 
     `owner_kept` and `group_kept` say whether the new file has the owner and the group of the old file.
     """

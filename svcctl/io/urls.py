@@ -1,4 +1,4 @@
-"""A check of URLs, for URLs of places where data is stored or sent."""
+"""A check for URLs of places where data is stored or sent."""
 
 from __future__ import annotations
 

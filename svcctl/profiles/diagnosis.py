@@ -494,7 +494,9 @@ def _is_ours(error: SvcctlError | None) -> bool:
 
 
 def _ahead(subject: TestedProfile) -> float | None:
-    """Return the seconds by which this machine's clock is ahead of the service's; None if the service sends no date.
+    """Return the number of seconds by which this machine's clock is ahead of the service's clock.
+
+    Returns None if the service sends no date.
 
     The precision is one second, because the service sends whole seconds.
     """

@@ -1,7 +1,7 @@
 """Secrets: the rule for the text of a secret, and the sources of secrets (values, files and commands).
 
-A source is read only when the secret is used. A command runs only once, because it may prompt for a password. Its
-output is stored in the resolved profile.
+A source is read only when the secret is used. A command runs only once, because it may prompt for a password. The
+output of the command is stored in the resolved profile.
 """
 
 from __future__ import annotations

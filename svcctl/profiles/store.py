@@ -158,7 +158,8 @@ class ProfileStore(NamedTuple):
     def _locked(self) -> Iterator[None]:
         """Hold the lock of the file during a change. Raises Locked if another process holds the lock for too long.
 
-        If the folder does not exist, it is created. So two processes that both create the file can use the same lock.
+        If the folder does not exist, it is created. So two processes that create the file at the same time can use the
+        same lock.
         """
         directory = home.expanded_path(self.path, CONFIG_ENVIRONMENT).parent
         with self._writing():

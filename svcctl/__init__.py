@@ -1,4 +1,4 @@
-"""svcctl queries and exports stored events, and manages the jobs, domains and roles of the service with the events.
+"""svcctl queries and exports stored events, and manages the jobs, domains and roles of the service.
 
 As a library: `svcctl.connect` returns a client, and `svcctl help library` shows examples. The parts of the library are
 imported when they are first used.

@@ -59,7 +59,8 @@ def _occupy_streams() -> None:
 def _end(number: int, _: object) -> None:
     """Print the message for a signal, and end the process at once.
 
-    The process has not begun any work yet, and an exception would show the traceback of an import.
+    No exception is raised, because the user would see the traceback of an import. The process has not begun any work
+    yet.
     """
     try:
         os.write(2, ENDINGS[signal.Signals(number)])

@@ -708,7 +708,7 @@ class DomainOperations:
         self._of._open.disable_domain(name)
 
     def delete(self, name: str) -> None:
-        """Delete a domain, and the users who belong to no other domain."""
+        """Delete a domain, and the users who belong only to this domain."""
         self._of._open.delete_domain(name)
 
 

@@ -140,9 +140,7 @@ def did_you_mean(name: str, candidates: Iterable[str], *, words: bool = True) ->
 def among(name: str, candidates: Iterable[str], what: str) -> str | None:
     """Return a hint with the candidate most similar to `name`, and with the first candidates.
 
-    Returns None if there are no candidates.
-
-    `what` is the noun for the candidates, in the plural.
+    Returns None if there are no candidates. `what` is the noun for the candidates, in the plural.
     """
     names = sorted(candidates)
     known_names = f"{what} are {choices(names)}" if names else None

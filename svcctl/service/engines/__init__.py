@@ -1,14 +1,14 @@
 """Storage engines. An engine stores events, and runs compiled queries over the events.
 
-A `Tables` object stores events. A `Reader` runs plans over the events. A plan is a compiled query. An `Engine` has one
-Tables object and one Reader. `Engines` has all tables of a service.
+A plan is a compiled query. A `Tables` object stores events, and a `Reader` runs plans over these events. An `Engine`
+has one Tables object and one Reader. An `Engines` object has all tables of a service.
 
 Some SQL differs between readers, for example safe arithmetic, date formats and patterns. This SQL comes from the
-Dialect of the reader, a protocol in `language.dialect`. A stream of rows consists of Arrow batches in the types of
-ARROW. Callers never pass or get SQL text.
+reader's Dialect, which is a protocol in `language.dialect`. A stream of rows is a sequence of Arrow batches. The
+constant ARROW has the types of their columns. Callers never pass or get SQL text.
 
-To store tables in another way, add a class with the protocol Tables. To run queries on another engine, add a Reader
-with its Dialect. The tests in tests/service/engines/test_conformance.py then show the missing methods.
+To store tables in another way, add a class that implements the protocol Tables. To run queries on another engine, add a
+Reader and a Dialect. The tests in tests/service/engines/test_conformance.py then show which methods are missing.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Mark = int | str
 
 A mark separates the rows that were stored before this moment from the rows that were stored later. Only the engine that
 made a mark can read the mark. A mark can be stored as JSON and stays valid after a restart. Two marks of a table are
-equal if nothing was stored between them. A mark is valid while its table exists. A table that replaces another table
-has other marks.
+equal if nothing was stored between them. A mark is valid while its table exists. If a table is replaced, the marks of
+the old table are not valid for the new table.
 """
 
 ARROW: Mapping[Type, pa.DataType] = {
@@ -83,16 +83,16 @@ class Stream(Protocol):
         """Yield batches with at least one row. The plan starts with the first batch, and runs while batches are read.
 
         Raises ServiceError if the engine fails, and Unavailable if another attempt may succeed later. After a call of
-        `interrupt`, raises the `reason` of this call.
+        `interrupt`, raises the error that was passed to `interrupt` as `reason`.
         """
 
     @abstractmethod
     def interrupt(self, reason: SvcctlError | None = None) -> None:
         """Make the iteration raise `reason` soon, even if the iteration has not started yet.
 
-        This method may be called from any thread and more than once. After the end of the iteration, it does nothing.
-        An engine may miss an interrupt while a statement starts. So a caller that waits for the end must repeat the
-        call.
+        If `reason` is None, a ServiceError is raised. This method may be called from any thread and more than once.
+        After the end of the iteration, the method does nothing. An engine may miss an interrupt while a statement
+        starts. So a caller that waits for the end must repeat the call.
         """
 
 
@@ -105,7 +105,7 @@ class Tables(Protocol):
 
     @abstractmethod
     def check(self) -> None:
-        """Raise Unavailable if the tables cannot be reached. Queries and loads would then fail."""
+        """Raise Unavailable if the tables cannot be reached, so that queries and loads would fail."""
 
     @abstractmethod
     def tables(self) -> Mapping[str, Table]:
@@ -142,8 +142,8 @@ class Tables(Protocol):
     def check_mark(self, name: str, mark: Mark) -> None:
         """Raise an error if a mark of the table is no longer valid.
 
-        Raises the error of `replaced` or `moved` if the table was replaced or moved after the mark was made. Raises the
-        error of `lost` if the table has lost rows that come before the mark.
+        Raises ServiceError in three cases. The table was replaced after the mark was made, the table was moved to
+        another engine after the mark was made, or the table has lost rows that come before the mark.
         """
 
     @abstractmethod
@@ -191,10 +191,11 @@ class Tables(Protocol):
 
     @abstractmethod
     def trim(self, name: str, *, most: int, since: datetime) -> int:
-        """Remove the rows that were stored first, so that at most `most` rows are left.
+        """Remove the rows that were stored first, until at most `most` rows are left.
 
-        At least as many rows are removed as the table has rows older than `since` (UTC, without a zone). Returns the
-        number of rows that are left. Marks stay valid. Streams that begin later do not return the removed rows.
+        The number of removed rows is at least the number of rows that are older than `since` (UTC, without a zone).
+        Returns the number of rows that are left. Marks stay valid. Streams that begin later do not return the removed
+        rows.
         """
 
     @abstractmethod
@@ -208,9 +209,9 @@ class Tables(Protocol):
     def has_removed(self, name: str, since: Mark | None, until: Mark | None, start: datetime) -> bool:
         """Whether events that were stored between two marks may have been removed after the mark `until`.
 
-        Only events dated from `start` on (UTC, without a zone) are considered. The result is False only if all these
-        events are still stored. Raises the errors of `check_mark`, and ServiceError if it is no longer known which
-        events were removed.
+        Only events dated from `start` on (UTC, without a zone) are considered. If the result is False, all these events
+        are still stored. Raises the errors of `check_mark`. Also raises ServiceError if the engine no longer knows
+        which events were removed.
         """
 
 
@@ -233,11 +234,11 @@ class Reader(Protocol):
         """Run a plan over the rows that were stored between the marks `since` and `until`.
 
         If `since` is None, the rows begin with the first row. If `until` is None, the rows end with the last row stored
-        so far. At the end of the block, the plan is stopped. Batches have the plan's columns in order, in the types of
-        ARROW, but perhaps with other names. With `until`, the same call always returns the same rows in the same order,
-        even after later writes.
+        so far. At the end of the block, the plan is stopped. Batches have the columns of the plan in the plan's order
+        and in the types of ARROW. The names of the columns may differ from the plan. With `until`, the same call always
+        returns the same rows in the same order, even after later writes.
 
-        Raises ServiceError if the plan cannot run, and the errors of `Tables.check_mark`.
+        Raises the errors of `Tables.check_mark`, and ServiceError if the plan cannot run.
         """
 
 
@@ -255,7 +256,7 @@ class Engines:
     `own` is the service's own engine. `shared` is the engine of the shared folder, or None if there is no shared
     folder. New tables are made in `shared`, except the tables named in `own_names`, which are made in `own`. Tables
     that were loaded before the service had a shared folder stay in `own` until they are moved. If both engines have a
-    table with the same name, the name means the table in `shared`.
+    table with the same name, the table in `shared` is used. The tables named in `own_names` are always used from `own`.
     """
 
     def __init__(self, own: Engine, shared: Engine | None = None, own_names: Collection[str] = ()) -> None:
@@ -279,7 +280,7 @@ class Engines:
     def tables(self) -> Mapping[str, Table]:
         """Return all tables by name, as they were after the last write.
 
-        If nothing has changed, the same mapping is returned.
+        If no table has changed since the previous call, the result is the same object as before.
         """
         own = self._own.stored.tables()
         if self._shared is None:
@@ -303,7 +304,7 @@ class Engines:
         return self.of(name).stored
 
     def move(self, name: str, *, shared: bool) -> int:
-        """Move a table to the shared folder, or from the shared folder to the service's own file.
+        """Move a table to the shared folder if `shared` is True. Otherwise, move the table to the service's own engine.
 
         Returns the number of rows. Marks of the table become invalid. Raises UsageError if there is no shared folder,
         if the table is already at the target, or if the table must not be moved. Raises UnknownTable if there is no

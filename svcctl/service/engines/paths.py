@@ -12,7 +12,7 @@ _BYTE = re.compile("[\ud800-\udfff]")
 def check_path(path: str, misread: re.Pattern[str], what: str, hint: str = "") -> None:
     """Raise UsageError for a path with a character that `misread` matches, or with bytes that are not UTF-8.
 
-    The message of the error begins with `what`, and its hint begins with `hint`.
+    The error's message begins with `what`, and the error's hint begins with `hint`.
     """
     hint = f"{hint}paths of ASCII letters, digits and /._- can be used everywhere"
     if _BYTE.search(path):

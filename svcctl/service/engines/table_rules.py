@@ -57,7 +57,7 @@ WIDER: Mapping[Type, tuple[Type, ...]] = {
 }
 """The types to which a column of each type can be widened.
 
-A float8 can represent int8 numbers exactly only up to 2^53.
+An int8 number beyond 2^53 may have no exact float8. A column with such a number cannot become float8.
 """
 
 
@@ -96,7 +96,7 @@ class ColumnChange:
 
 
 def unwidened(name: str, column: Column, values: int) -> UsageError:
-    """Return the error for a column that cannot be widened, because some of its values would change."""
+    """Return the error for a column that cannot be widened. `values` is the number of values that would change."""
     return UsageError(
         f"column '{column.name}' of table '{name}' has {counted(values, 'value')} that float8 cannot hold exactly",
         hint=f"nothing was changed; widen it to {Type.STR}, which keeps all digits",

@@ -1,8 +1,8 @@
 """The shared folder at a URI: its objects, and the settings with which libraries access the objects.
 
-A folder on a disk that is not mounted must not look like a folder without tables. The same is true of a folder that was
-moved away. So each folder has an identity. All code that reads or writes is in a block of `reading`, `checked` or
-`writing`. These functions check the identity.
+If the disk of a folder is not mounted, the folder must not look like a folder without tables. The same is true if the
+folder was moved away. So each folder has an identity, which is stored in an object in the folder. All code that reads
+or writes is in a block of `reading`, `checked` or `writing`. These methods check the identity.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ MISREAD: Mapping[str, re.Pattern[str]] = {
 }
 """Patterns for characters in a path that a library misreads, by the scheme of the folder's URI.
 
-The library would interpret such a character as an escape, a pattern, a separator or a part of another folder's name. A
-load would then be stored where no query finds its rows, or a query would read another folder.
+The library would take such a character for an escape, a pattern or a separator, or would change the path. A load would
+then store rows where no query finds them, or a query would read the wrong folder.
 """
 
 LOCK_SECONDS = 60.0
-"""The maximum time, in seconds, that a commit waits for the lock."""
+"""The maximum time, in seconds, that a commit waits for the lock on `lock_file`."""
 
 _log = logging.getLogger("svcctl.service")
 
@@ -136,7 +136,7 @@ class Folder:
 
     @contextmanager
     def checked(self) -> Iterator[None]:
-        """Raise Unavailable if the folder is missing or replaced before or after the block.
+        """Raise Unavailable if the folder is missing or was replaced. This is checked before and after the block.
 
         This error takes precedence over an error in the block.
         """
@@ -167,7 +167,7 @@ class Folder:
     def options(self) -> dict[str, str]:
         """The options with which delta-rs accesses the storage.
 
-        Most of their names are names of environment variables.
+        Most of the options have the names of environment variables.
         """
         if not self.uri.startswith("s3://"):
             return {}
@@ -185,10 +185,10 @@ class Folder:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Run a commit in the block. Only one of several writers can make the same commit.
+        """Run a commit in the block. If several writers try to make the same commit, only one of them succeeds.
 
-        Raises UsageError if two writers of the same object could both succeed on this store. After Unavailable, the
-        commit may or may not have been made.
+        Raises UsageError if two writers of the same object could both succeed on this store. If Unavailable is raised,
+        the commit may or may not have been made.
         """
         with self.checked(), self._exclusive():
             yield
@@ -221,9 +221,9 @@ class Folder:
         return self.storage.put_new(self.name(name), data)
 
     def _try(self) -> bool:
-        """Return whether only one of several writers of the same object succeeds on this store.
+        """Return whether this store refuses to create an object that already exists.
 
-        The test writes an object.
+        This method tries to create the same object twice.
         """
         name = self.name(f".trial-{uuid.uuid4().hex}")
         try:
@@ -235,7 +235,7 @@ class Folder:
 def _check(uri: str) -> None:
     """Raise UsageError for a text that is neither a path nor a URL.
 
-    For example, `s3:/bucket` would be the path of a folder with the name `s3:`.
+    For example, `s3:/bucket` is refused, because it would mean a local folder with the name `s3:`.
     """
     scheme, separator, rest = uri.partition("://")
     meant = scheme if separator else uri.partition(":")[0]
@@ -248,7 +248,7 @@ def _check(uri: str) -> None:
 
 
 def _check_characters(uri: str) -> None:
-    """Raise UsageError for a path that a library misreads. On a disk, links are resolved before the check."""
+    """Raise UsageError for a path that a library misreads. For a local folder, also check the path without links."""
     scheme, _, rest = uri.partition("://") if "://" in uri else ("", "", uri)
     path = rest.partition("/")[2] if scheme == "hdfs" else rest  # the host may have brackets
     for place in (path, path if scheme else realpath(path)):

@@ -102,7 +102,10 @@ class Lake:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Discard all readers of tables if the block may have read from another folder."""
+        """Forget all readers of tables if the block raises Unavailable.
+
+        The block may have read from another folder in this case.
+        """
         try:
             with self.folder.reading():
                 yield
@@ -111,7 +114,10 @@ class Lake:
             raise
 
     def _readable(self, name: str) -> Snapshot | None:
-        """Return a table for the list of tables. Return None for a damaged table, so that the list does not fail."""
+        """Return the newest version of a table. Return None if there is no table.
+
+        Also return None if the table cannot be read, so that the list of tables does not fail.
+        """
         try:
             return self._read(name).snapshot
         except (Unavailable, ServiceError) as error:
@@ -164,7 +170,7 @@ class Lake:
     def between(self, snapshot: Snapshot, since: Mark | None, until: Mark | None) -> Loads | None:
         """Return the loads between the marks `since` and `until`, from the log of the snapshot's table.
 
-        Return None if these are all loads.
+        Return None if both marks are None.
         """
         return marks.loads(self.log(snapshot.name), snapshot, since, until)
 
@@ -188,8 +194,8 @@ class Lake:
     ) -> int:
         """Store rows, which must have all columns and be ordered by eventdate. Returns the number of rows.
 
-        With `change`, the columns of the table are changed. If the earlier rows had to be rewritten for the change,
-        `rewritten` has the actions that add the new files with these rows.
+        With `change`, the columns of the table are changed. If the change requires that the stored rows are rewritten,
+        `rewritten` has the actions that add the rewritten files.
 
         Raises AlreadyLoaded if the table has a load with this ID. Raises ServiceError if another process drops or
         replaces the table at the same time. Raises ColumnsChanged if another process changes the columns of the table
@@ -227,9 +233,9 @@ class Lake:
             return files.rows
 
     def _still_fits(self, table: Snapshot) -> bool:
-        """Whether new files with the columns of a snapshot still fit the table.
+        """Whether files that were written with the columns of a snapshot still fit the present table.
 
-        The files fit if the table has only gained columns.
+        The files fit if columns were only added to the table.
         """
         now = self.snapshot(table.name)
         return now.columns[: len(table.columns)] == table.columns and now.hidden == table.hidden
@@ -325,8 +331,8 @@ class Lake:
     ) -> None:
         """Replace the files `old` by new files with the same rows. Rows with dates before `cut` may be left out.
 
-        Raises ServiceError if another process has removed one of the old files. A replacement of files is not a load,
-        so marks stay the same.
+        Raises ServiceError if another process has removed one of the old files. Marks stay the same, because a
+        replacement of files is not a load.
         """
         gone = frozenset(old)
         now = seconds_to_ms(time.time())
@@ -341,13 +347,13 @@ class Lake:
         self._commit(table.name, table.version, lambda: [*actions, *adds], "OPTIMIZE", cut=cut, conflict=conflict)
 
     def checkpoint(self, name: str) -> None:
-        """Write a checkpoint. A checkpoint is one file that replaces all versions of a table up to now."""
+        """Write a checkpoint: a file with the present version of a table. Readers then need not read older commits."""
         reader = self.reader(name)
         with self._lock(name), self.folder.checked(), translated(name, self.folder.table_uri(name)):
             reader.table.create_checkpoint()
 
     def filesystem(self, name: str) -> PyFileSystem:
-        """Return the folder of a table as a filesystem of Arrow."""
+        """Return an Arrow filesystem for the folder of a table."""
         handler = DeltaStorageHandler(self.folder.table_uri(name), self.folder.options)
         return PyFileSystem(handler)
 

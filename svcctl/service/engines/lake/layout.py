@@ -39,7 +39,7 @@ DELTA: Mapping[Type, str] = {
     Type.BOOL: "boolean",
     Type.IP4: "long",
 }
-"""The type in Delta for each type of events.
+"""The Delta type for each type of the query language.
 
 IP addresses are 64-bit integers, because other readers have no unsigned 32-bit integers.
 """
@@ -76,7 +76,7 @@ def stored(type_: Type) -> pa.DataType:
 
 
 def file_schema(columns: Sequence[Column]) -> pa.Schema:
-    """Return the columns of a file. The day of the events is not a column of the file, because the log has the day."""
+    """Return the Arrow schema of a table's files. The log has the day of each file, so the column `day` is left out."""
     names = hidden(columns)
     fields = [pa.field(column.name, stored(column.type)) for column in columns]
     return pa.schema([*fields, pa.field(names.load, pa.int64()), pa.field(names.row, pa.int64())])
@@ -135,9 +135,9 @@ def _fields(columns: Sequence[Column]) -> list[dict[str, Any]]:
 
 
 def columns_of(schema: str) -> tuple[Column, ...]:
-    """Return the columns of a table's schema, without the hidden columns.
+    """Return the columns of a table from its schema in Delta, without the hidden columns.
 
-    The result is empty for a table that another tool has made.
+    If another tool has made the table, the result is empty.
     """
     fields = json.loads(schema)["fields"]
     return tuple(

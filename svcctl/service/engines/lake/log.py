@@ -28,10 +28,10 @@ WAIT_SECONDS = 0.01
 class CommitEntry:
     """A commit in the log of a table.
 
-    `load` is the number of the load that the commit stores. `begun` is the ID of a table if the commit creates the
+    `load` is the number of the load that the commit stores. `begun` is the ID of the table if the commit creates the
     table or changes its columns. `removed` has the paths of the files that the commit removes. `loaded_ids` has the IDs
-    of the commit's loads. `commit` is the commit's own ID. If the commit may have removed events, these events are
-    dated before `cut`. If it has removed no events, `cut` is None.
+    (see `load_id` of `Tables.append`) that the commit records. `commit` is the ID of the commit. If the commit may have
+    removed events, these events are dated before `cut`. If the commit has removed no events, `cut` is None.
     """
 
     load: int | None
@@ -80,9 +80,10 @@ class Log:
     ) -> int:
         """Add a version to the log. `version` is the last known version. Returns the number of the new version.
 
-        If other writers have added versions meanwhile, `conflict` is called with each of their commits. `conflict` may
-        raise an error. If `conflict` raises no error, `actions` is called again. Raises Unavailable if the previous
-        version is missing, because a gap in the log would destroy the table.
+        The function `actions` returns the content of the commit. If other writers have added versions meanwhile,
+        `conflict` is called with each of their commits, and may raise an error. If `conflict` raises no error,
+        `actions` is called again. Raises Unavailable if the previous version is missing, because a gap in the log would
+        destroy the table.
         """
         mark = uuid.uuid4().hex
         info: Action = {

@@ -1,8 +1,9 @@
 """The marks of tables in a shared folder.
 
-A mark has the ID of a table and the version of the table's last load. The mark includes all loads up to this version.
-Compacting and trimming also make versions. But these versions have no loads, so the mark of the table stays the same.
-The rows of a load are found by the number of the load, even if the rows were moved to other files.
+A mark consists of the ID of a table and the version of the table's last load. All loads up to this version come before
+the mark. Compacting and trimming a table also make versions. But these versions have no loads, so the mark at the end
+of the table stays the same. The rows of a load are found by the number of the load, even if the rows were moved to
+other files.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from svcctl.service.engines.table_rules import moved, replaced
 
 
 def mark(log: Log, snapshot: Snapshot) -> Mark:
-    """Return the mark at the end of a table, as it was at the time of a snapshot."""
+    """Return the mark at the end of a table at the time of a snapshot."""
     version = snapshot.version
     while version > 0:
         made = _entry(log, snapshot.name, version)
@@ -39,7 +40,7 @@ def check(snapshot: Snapshot | None, name: str, of: Mark) -> int:
 
 
 def loads(log: Log, snapshot: Snapshot, since: Mark | None, until: Mark | None) -> Loads | None:
-    """Return the loads between the marks `since` and `until`. Return None if these are all loads."""
+    """Return the loads between the marks `since` and `until`. Return None if both marks are None."""
     first = None if since is None else check(snapshot, snapshot.name, since)
     last = None if until is None else check(snapshot, snapshot.name, until)
     if first is not None:
@@ -51,7 +52,10 @@ def loads(log: Log, snapshot: Snapshot, since: Mark | None, until: Mark | None) 
 
 
 def cuts(log: Log, snapshot: Snapshot, until: Mark | None) -> Iterator[datetime]:
-    """Return a date for each removal of events after a mark. All events of the removal are earlier than this date."""
+    """Yield a date for each commit after the mark `until`, if the commit may have removed events.
+
+    The removed events are earlier than this date.
+    """
     last = snapshot.version if until is None else check(snapshot, snapshot.name, until)
     entries = (_entry(log, snapshot.name, version) for version in range(last + 1, snapshot.version + 1))
     return (entry.cut for entry in entries if entry.cut is not None)

@@ -1,4 +1,4 @@
-"""Changes to the SELECT of a plan that reads a table of files."""
+"""Functions that change the SELECT of a plan, if the plan reads a table of files."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from svcctl.service.language.types import Plan
 
 
 def counted(plan: Plan, files: Sequence[File], loads: Loads | None) -> tuple[Plan, Sequence[File]]:
-    """Change a plan that only counts all events of a range. The new plan uses the row counts in the log.
+    """If a plan only counts all events of a range, use the row counts in the log instead of reading the files.
 
-    Returns the plan, and the files that the plan must still read. Any other plan is returned unchanged, with all its
-    files.
+    Returns the changed plan, and the files that the plan must still read. Any other plan is returned unchanged,
+    together with all files.
     """
     select = plan.select.copy()
     within = next(select.find_all(exp.Table)).parent_select
@@ -31,7 +31,7 @@ def counted(plan: Plan, files: Sequence[File], loads: Loads | None) -> tuple[Pla
 def without_range(plan: Plan, files: Sequence[File]) -> Plan:
     """Remove the range of dates from the conditions of a plan, if all events of the files are in this range.
 
-    Without these conditions, the dates need not be read.
+    Without this condition, the query need not read the dates.
     """
     if not all(file.is_within(plan.start, plan.end) for file in files):
         return plan
@@ -47,9 +47,9 @@ def without_range(plan: Plan, files: Sequence[File]) -> Plan:
 
 
 def with_keys(select: exp.Select) -> tuple[exp.Select, int]:
-    """Name the columns of a SELECT c0, c1, … and add its sort keys as further columns.
+    """Rename the columns of a SELECT to c0, c1 and so on, and add the sort keys as further columns.
 
-    Returns the SELECT and the number of sort keys.
+    Returns the changed SELECT and the number of sort keys.
     """
     order = select.args.get("order")
     keys = [term.this for term in order.expressions] if order is not None else []

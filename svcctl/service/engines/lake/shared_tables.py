@@ -30,7 +30,7 @@ ROWS_PER_BATCH = 1 << 16
 
 
 class LakeTables(Lake):
-    """Tables in a shared folder. About `sorted_rows` rows are sorted at once.
+    """Tables in a shared folder. At most about `sorted_rows` rows are sorted at once.
 
     The class Scanner describes the parameters `memory_limit` and `spill`.
     """
@@ -87,10 +87,10 @@ class LakeTables(Lake):
     def _converted(
         self, table: Snapshot, change: ColumnChange, written: CommitFiles, go_on: Callable[[], None] | None
     ) -> list[Action]:
-        """Rewrite all files of a table with wider columns, or with other names of hidden columns.
+        """Rewrite all files of a table if a change widens columns or renames hidden columns.
 
-        Returns the actions that add the new files. If neither the types nor the names change, nothing is rewritten and
-        no actions are returned. Raises UsageError if a value would change.
+        Returns the actions that add the new files. If the change does neither, nothing is rewritten, and the result is
+        empty. Raises UsageError if a value would change.
         """
         now = hidden(change.after)
         if not change.widened and now == table.hidden:
@@ -131,7 +131,7 @@ class LakeTables(Lake):
     def remove_before(self, name: str, date: datetime) -> int:
         """Remove the events before a date.
 
-        Files that also have later events are rewritten. Other files need not be read.
+        A file that also has later events is rewritten. No other file is read.
         """
         table = self.snapshot(name)
         older = [file for file in table.files if file.oldest < date]
@@ -146,8 +146,8 @@ class LakeTables(Lake):
     def compact(self, name: str) -> tuple[int, int]:
         """Merge files that are small or have overlapping dates.
 
-        Returns the number of merged files and the number of new files. Afterwards, the files of the table are in order,
-        so that queries need not sort them.
+        Returns the number of merged files and the number of new files. Afterwards, queries can read the rows of the
+        table in order without sorting.
         """
         table = self.snapshot(name)
         files = [file for group in together(table.files) for file in group]
@@ -164,8 +164,8 @@ class LakeTables(Lake):
     ) -> int:
         """Write the rows of files to new files, in order. Rows that do not meet the condition are left out.
 
-        Returns the number of new files. The files in `gone` are removed from the table with their rows. All rows that
-        are left out or removed must be earlier than `cut`.
+        Returns the number of new files. The old files and the files in `gone` are removed from the table. All rows that
+        the table loses in this way must be earlier than `cut`.
         """
         with CommitFiles(self.folder, table.name, table.columns) as written:
             self._copy(table, files, written, "SELECT *", condition)

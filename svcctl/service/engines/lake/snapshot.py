@@ -22,9 +22,9 @@ from svcctl.service.engines.lake.layout import ADDED_KEY, DROPPED_KEY, Hidden, c
 from svcctl.service.language.types import Column, Table
 
 _GAPS = ("Expected contiguous commit files", "No table metadata or protocol found")
-"""Texts in messages of the Delta library about a log with missing versions.
+"""Parts of the messages with which the Delta library reports that versions are missing in a log.
 
-The missing versions may be the first versions of the log, or be between other versions.
+The missing versions may be at the beginning of the log or between other versions.
 """
 SORTED_ROWS = 500_000
 """The number of rows of overlapping files that are sorted at once. These rows need about 100 MB."""
@@ -62,13 +62,13 @@ class File:
     def end(self) -> datetime:
         """The exclusive end of the file's dates.
 
-        This end is one millisecond after `newest`, but not after the largest datetime.
+        The end is one millisecond after `newest`. If no such date exists, the end is the largest datetime.
         """
         return self.newest + MILLISECOND if self.newest <= datetime.max - MILLISECOND else datetime.max
 
     @property
     def weight(self) -> int:
-        """The work of sorting the file, expressed as a number of rows of usual size."""
+        """The memory that sorting the file needs, expressed as a number of rows of usual size."""
         return self.bytes * SORTED_ROWS // SORTED_BYTES if self.bytes > LARGE_ROW * self.rows else self.rows
 
     def is_within(self, start: datetime | None, end: datetime | None) -> bool:
@@ -93,10 +93,10 @@ class Loads:
         return any(first <= number <= last for number in self.numbers)
 
     def have_all(self, files: Iterable[File]) -> bool:
-        """Whether every row of the files belongs to these loads. If so, the rows need no filter.
+        """Whether every row of the files is known to belong to these loads. If so, the rows need no filter.
 
-        `may_be_in` must be true for each of the files. So the result is true if all rows of each file belong to one
-        load.
+        Pass only files for which `may_be_in` is true. If all rows of such a file come from a single load, this load is
+        in the set.
         """
         return (self.excluded and not self.numbers) or all(file.loads[0] == file.loads[1] for file in files)
 
@@ -105,7 +105,7 @@ class Loads:
 class Snapshot:
     """A version of a table. `metadata` is the content of the action `metaData` in the log.
 
-    A table that replaces another table has another `id`. A dropped table has no snapshot.
+    If a table replaces another table, the two tables have different values of `id`. A dropped table has no snapshot.
     """
 
     name: str
@@ -291,7 +291,7 @@ class SnapshotReader:
 def translated(name: str, uri: str) -> Iterator[None]:
     """Turn errors of the Delta library into Unavailable, except TableNotFoundError.
 
-    Raises ServiceError if versions are missing in the log, because another attempt would also fail.
+    If versions are missing in the log, raises ServiceError instead, because another attempt would also fail.
     """
     try:
         yield
@@ -330,9 +330,9 @@ def _snapshot(name: str, table: DeltaTable) -> Snapshot | None:
 
 
 def _check_readable(name: str, table: DeltaTable, configuration: Mapping[str, str | None]) -> None:
-    """Raise ServiceError if the table has deletion vectors for rows, or other column names in its files.
+    """Raise ServiceError if the table has rows deleted by deletion vectors, or maps its columns to other names.
 
-    Only other tools make such tables.
+    Only other tools use these two features of Delta.
     """
     features = table.protocol().reader_features or ()
     if "deletionVectors" in features and any(batch.num_rows for batch in table.deletion_vectors()):
@@ -344,10 +344,10 @@ def _check_readable(name: str, table: DeltaTable, configuration: Mapping[str, st
 
 
 def _file(table: str, names: Hidden, row: Mapping[str, Any]) -> File | None:
-    """Return a file with the facts from its statistics in the log. Return None if the file is empty.
+    """Return a File from the file's statistics in the log. Return None if the file is empty.
 
-    Raises ServiceError for a file without statistics, because rows would be lost if the file were left out. Also raises
-    ServiceError for rows without a date, because no query would find such rows.
+    Raises ServiceError if the file has no statistics, because the file cannot be left out without losing rows. Also
+    raises ServiceError if the file has rows without a date, because no query would find such rows.
     """
     rows = row.get("num_records")
     if rows == 0:

@@ -1,6 +1,6 @@
 """Finds files of a table to merge, and removes old files that loads and compactions have replaced.
 
-A query may still read files that were replaced after the query began. A mark may still need log entries that are older
+A query may still read files that were replaced after the query began. Marks may still need log entries that are older
 than a checkpoint. So replaced files and old log entries are kept for some time.
 """
 
@@ -18,10 +18,10 @@ SMALL_ROWS = 1_000_000
 
 
 def vacuum(lake: Lake, name: str, keep: timedelta) -> int:
-    """Remove the files that no version of the table in the last `keep` needs. Returns the number of removed files.
+    """Remove the files that the table has not needed for the time `keep`. Returns the number of removed files.
 
-    All files of a dropped table are removed. Files of killed loads cannot be distinguished from the files of a running
-    load. So they are removed only if `keep` is at least a day.
+    All files of a dropped table are removed. The files of a killed load look like the files of a running load. So files
+    of killed loads are removed only if `keep` is at least a day.
     """
     reader = lake.reader(name)
     if reader.version < 0:
@@ -39,8 +39,8 @@ def vacuum(lake: Lake, name: str, keep: timedelta) -> int:
 def together(files: Iterable[File]) -> list[list[File]]:
     """Return the groups of files to merge.
 
-    The files of a group have the same day. The files overlap, or their rows are not in order, or they are small and
-    adjacent in order of date.
+    The files of a group have the same day. Files are in a group if their dates overlap, if the rows of a file are not
+    in order, or if the files are small and adjacent.
     """
     groups: list[list[File]] = []
     for file in sorted(files, key=lambda file: (file.day, file.oldest, file.newest)):

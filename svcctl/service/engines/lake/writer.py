@@ -29,17 +29,17 @@ ROWS_PER_GROUP = 122_880
 BYTES_PER_GROUP = 1 << 26
 """The approximate maximum size of a row group in bytes."""
 LARGE_ROW, VECTOR = 1 << 11, 2048
-"""If rows have more than LARGE_ROW bytes, row groups are smaller. DuckDB always holds VECTOR rows at once."""
+"""If rows have more than LARGE_ROW bytes, row groups are smaller, because DuckDB always holds VECTOR rows in memory."""
 ROWS_PER_FILE = 4_000_000
 _DAY = 86_400_000_000
 
 
 class CommitFiles(AbstractContextManager["CommitFiles"]):
-    """The files that are written for one commit. Rows must be written in order of eventdate.
+    """The files that are written for one commit. The rows of each written batch must be in order of eventdate.
 
-    If `keep` is not called in the block, the files and empty folders are removed at the end of the block. After
-    Unavailable the files stay, because the commit may have been made. If the commit was not made, the module `upkeep`
-    removes the files later. If a row is earlier than the previous row, another file begins.
+    If a batch begins earlier than the previous batch ended, another file begins. If `keep` is not called in the block,
+    the files and empty folders are removed at the end of the block. If the block raises Unavailable, the files stay,
+    because the commit may have been made. If the commit was not made, the module `upkeep` removes the files later.
     """
 
     def __init__(self, folder: Folder, table: str, columns: Sequence[Column]) -> None:
@@ -226,7 +226,7 @@ class _Out:
 
 
 def numbered(batches: Iterable[pa.RecordBatch], columns: Sequence[Column], load: int) -> Iterator[pa.RecordBatch]:
-    """Add two hidden columns to the rows of a load: the number of the load, and the number of each row."""
+    """Add hidden columns to the rows of a load. The columns have the number of the load and the number of each row."""
     schema = file_schema(columns)
     row = 0
     for batch in batches:

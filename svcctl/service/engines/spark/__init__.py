@@ -4,10 +4,10 @@ engine.py      runs plans as statements over the files that the plans need
 stream.py      a running statement, and its batches
 spill.py       large results, which the server writes to files
 session.py     the session on the server, TLS and token, and errors
-dialect.py     the SQL of Spark where engines differ
-sql.py         Spark's SQL, as sqlglot writes it
+dialect.py     the parts of Spark's SQL that differ from the SQL of other engines
+sql.py         writes Spark's SQL with sqlglot
 dates.py       formats and parses dates
-patterns.py    regular expressions, for Java and for Rust
+patterns.py    translates regular expressions for Java and for Rust
 """
 
 from svcctl.service.engines.spark.engine import SparkReader, on_spark

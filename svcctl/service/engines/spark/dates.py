@@ -1,8 +1,8 @@
 """Formats and parses dates in Spark's SQL, with the date patterns of the query language.
 
-The embedded engine accepts one digit instead of two, and blanks around a date. Spark's own parser does not accept them,
-so a text is parsed with a regular expression. Spark writes a sign before years of more than four digits, so this module
-writes years with its own SQL.
+The embedded engine accepts one digit instead of two, and blanks around a date. Spark's own parser accepts neither, so a
+text is parsed with a regular expression. Spark writes a sign before years of more than four digits, so years are
+written with SQL of this module.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def formatted(value: exp.Expr, pattern: DatePattern) -> exp.Expr:
 def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
     """Return SQL that reads a text in a date pattern as a timestamp.
 
-    The result of the SQL is null if the text does not fit the pattern. If the pattern has a part twice, the last value
-    of the part is used.
+    The result of the SQL is null if the text does not fit the pattern. If the pattern contains a part twice, such as
+    the year, the last value is used.
     """
     parts = [part for part in pattern if isinstance(part, DatePart)]
     groups = {part: index for index, part in enumerate(parts, start=1)}
@@ -71,7 +71,10 @@ def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
 
 
 def _date_format(time: str, parts: Iterable[DatePart | str]) -> str:
-    """Return SQL that formats a time in some parts of a date pattern. The names of these parts are the same in Java."""
+    """Return SQL that writes a timestamp as text, in some parts of a date pattern.
+
+    The letters of these parts are the same in Java's date patterns, which Spark uses.
+    """
     java = (part.value if isinstance(part, DatePart) else "'" + part.replace("'", "''") + "'" for part in parts)
     return f"date_format({time}, {_literal(''.join(java))})"
 

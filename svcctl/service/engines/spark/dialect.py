@@ -15,7 +15,7 @@ from svcctl.service.language.dialect import DatePattern
 from svcctl.service.language.json_path import JsonStep
 
 POSITION = "(position)"
-"""The name for the position of a row in a plan. The engine replaces this name by columns."""
+"""The name of the column from which plans read a row's position. The engine supplies this column."""
 _MIN_INT8 = exp.Cast(this=exp.Literal.string(str(-(2**63))), to=exp.DataType(this=exp.DType.BIGINT))
 _TRIED: Mapping[type[exp.Expr], str] = {
     exp.Add: "try_add",
@@ -92,7 +92,7 @@ class SparkDialect:
 class _SparkJson:
     """The JsonSql of Spark.
 
-    A path is looked up step by step, because servers differ if several members have the same name.
+    A path is looked up step by step. With a whole path, servers differ if several members have the same name.
     """
 
     def replace_matches(self, sql: exp.Expr, pattern: str, replacement: str, times: int = 1) -> exp.Expr:
@@ -115,7 +115,7 @@ class _SparkJson:
 
 
 def _but_smallest(sql: exp.Expr) -> exp.Expr:
-    """Return SQL for a whole number. The smallest whole number becomes null, because its negative does not exist."""
+    """Return SQL for an int8 number. The smallest int8 number becomes null, because its negative is not an int8."""
     return exp.Nullif(this=sql, expression=_MIN_INT8.copy())
 
 

@@ -1,7 +1,7 @@
 """Runs plans on Spark. Spark and this service must both have access to the shared folder of tables.
 
-A plan becomes a statement that names each file that the plan needs, and the columns of the file. So Spark need not know
-the format of the tables, and reads exactly the files of the snapshot.
+A plan becomes a statement with a list of the files that the plan needs, and with the columns of these files. So Spark
+need not know the format of the tables, and reads exactly the files of the snapshot.
 """
 
 from __future__ import annotations
@@ -94,7 +94,10 @@ def on_spark(lake: Lake, uri: str, environment: Mapping[str, str]) -> SparkReade
 
 
 def _name_of_files() -> str:
-    """Return a unique name for the files of one statement. Such a name is visible to all statements of the session."""
+    """Return a unique name for the files of one statement.
+
+    The name must be unique because all statements of a session see the name.
+    """
     return f"svcctl_{uuid.uuid4().hex}"
 
 
@@ -123,7 +126,7 @@ def _paths(uri: str, files: Sequence[File], matcher: Matcher) -> list[str]:
 
 
 def _reached(uri: str, matcher: Matcher) -> str:
-    """Return a URI in the shared folder in the form that the server needs.
+    """Return a URI of the shared folder in the form that the server needs.
 
     The server of Apache Spark needs the scheme `s3a` for S3.
     """

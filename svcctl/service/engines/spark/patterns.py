@@ -1,11 +1,12 @@
 """Translates regular expressions from the syntax of RE2 to the syntax of Java and of Rust.
 
-The regular expressions of the query language have the syntax of RE2. Spark's own server matches with Java. The server
-Sail matches with Rust's regex. Most parts of a pattern have the same meaning in RE2, Java and Rust.
+The regular expressions of the query language have the syntax of RE2. Spark's own server uses Java's regular
+expressions. The server Sail uses the regular expressions of Rust's package regex. Most parts of a pattern have the same
+meaning in RE2, Java and Rust.
 
 This module rewrites the other parts: ASCII classes (\\d, \\w, \\s, \\b and [:alpha:]), the meaning of a dot and of $ at
 the end of a line, names of groups, quotes, octal numbers, and brackets and operators inside a class. The translation
-adds no capturing group. Patterns must be valid in RE2.
+adds no capturing groups. A pattern must be valid in RE2.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def body_of_group(pattern: str, group: int) -> str | None:
 def _pieces(pattern: str, matcher: Matcher) -> Iterator[str]:
     tokens = list(_TOKEN.finditer(pattern))
     lines: list[bool] = [False]
-    """For each open group, whether ^ and $ in the group match at the beginning and end of each line."""
+    """One value for each open group: whether ^ and $ in the group match at the beginning and end of each line."""
     index = 0
     while index < len(tokens):
         token = tokens[index]

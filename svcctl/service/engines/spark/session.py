@@ -1,7 +1,8 @@
 """The connection to a server that supports Spark Connect: its session, TLS and token, and its errors.
 
-Errors of the server become errors of svcctl. A session belongs to a process of the server, and the server may end an
-idle session. If the session has ended, the next statement begins a new session. So a restarted server is used at once.
+Errors of the server become errors of svcctl. A session ends with the process of the server, and the server may also end
+an idle session. If the session has ended, the next statement begins a new session. So a restarted server is used at
+once.
 
 This module sends the messages itself. Spark's own client would wait minutes for a server that has stopped, and cannot
 be interrupted. This module never logs or prints the token.
@@ -29,7 +30,7 @@ from svcctl.service.settings import SPARK_CA_BUNDLE, SPARK_TOKEN
 
 PORT = 15002
 REACHED_SECONDS = 3.0
-"""The time, in seconds, to wait for a server that does not answer. The server may be restarting."""
+"""The maximum time, in seconds, to wait until a server answers. The server may be restarting."""
 REASON_SECONDS = 0.2
 """The time, in seconds, to wait for the reason why a server does not answer."""
 REQUEST_SECONDS = 30.0
@@ -53,13 +54,13 @@ _WHY = {
     "Failed parsing HTTP/2": ": the server there does not speak Spark Connect, or requires TLS",
     "WRONG_VERSION_NUMBER": ": the server there does not speak TLS, which a token or SVCCTL_SPARK_CA_BUNDLE requires",
 }
-"""The reason why a server does not answer. Each key is a part of gRPC's message."""
+"""The text of the reason why a server does not answer, by a part of gRPC's message."""
 _REFUSED = ("UNAUTHENTICATED", "PERMISSION_DENIED", "UNIMPLEMENTED")
 _BROKEN = re.compile(r"Stream removed|Received (?:RST_STREAM|GOAWAY)|Socket closed|Connection reset")
-"""A pattern for the message of gRPC if a proxy in front of the server ends a call."""
+"""A pattern for gRPC's message when a proxy in front of the server ends a call."""
 _CERTIFICATE = re.compile("CERTIFICATE_VERIFY_FAILED|Peer name .* is not in peer certificate")
 _LOST_SESSION = re.compile(r"SESSION_(?:CHANGED|CLOSED|NOT_FOUND)|INVALID_HANDLE|session [\w-]+ is not running")
-"""A pattern for the messages of Spark and of Sail if the server no longer has a session."""
+"""A pattern for the messages of Spark and of Sail when the server no longer has a session."""
 _HINT = "check SVCCTL_SPARK_TOKEN and SVCCTL_SPARK_CA_BUNDLE, which the service reads when it starts"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -120,7 +121,7 @@ class Server:
 
 
 class Session:
-    """A session on a server. `matcher` is the kind of regular expressions that the server uses."""
+    """A session on a server. `matcher` is the syntax of the regular expressions that the server uses."""
 
     def __init__(self, channel: Any, token: str | None) -> None:
         from pyspark.sql.connect import proto
@@ -148,7 +149,7 @@ class Session:
     def is_of(self, response: Any) -> bool:
         """Whether a response comes from this session.
 
-        A session of another server process would not have the settings of this session.
+        After a restart, the server may answer from a new session without the settings of this session.
         """
         return self._server_side in (None, response.server_side_session_id)
 
@@ -161,7 +162,7 @@ class Session:
     def interrupt(self, tag: str) -> None:
         """Stop the work of a plan on the server.
 
-        Errors are ignored, because a server that does not answer does no work.
+        Errors are ignored. If the server does not answer, there is no work to stop.
         """
         import grpc
 
@@ -179,9 +180,10 @@ class Session:
             )
 
     def _find_matcher(self) -> Matcher:
-        """Return the kind of regular expressions that the server uses.
+        """Return the syntax of the regular expressions that the server uses.
 
-        The server gets a pattern that only Java accepts. If the server accepts the pattern, it uses Java.
+        The server gets a pattern that Java accepts and Rust refuses. If the server accepts the pattern, the syntax is
+        Java's.
         """
         import grpc
 
@@ -211,8 +213,8 @@ class SparkConnection:
     def session(self, *, answers: bool = False) -> Session:
         """Return the current session. If there is no session, begin a new session.
 
-        `answers` means that the server is known to answer, so this method does not wait for it. Raises Unavailable if
-        the server does not answer, and ServiceError if the server refuses access.
+        With `answers`, the server is known to answer, so this method does not wait for the server. Raises Unavailable
+        if the server does not answer, and ServiceError if the server refuses access.
         """
         with self._lock:
             if self._session is None:
@@ -260,7 +262,7 @@ class SparkConnection:
     def _reached(self) -> Any:
         """Wait until the server answers, and return a channel to the server.
 
-        Raises Unavailable if the server does not answer, and ServiceError if its certificate is not trusted.
+        Raises Unavailable if the server does not answer, and ServiceError if the server's certificate is not trusted.
         """
         import grpc
 
@@ -269,7 +271,7 @@ class SparkConnection:
             grpc.channel_ready_future(channel).result(timeout=REACHED_SECONDS)
         except grpc.FutureTimeoutError:
             with self.translated(None):
-                channel.unary_unary("/")(b"", timeout=REASON_SECONDS)  # its error has the reason of the last failure
+                channel.unary_unary("/")(b"", timeout=REASON_SECONDS)  # this error has the reason of the last failure
             raise self.ended(None) from None
         return channel
 
@@ -321,8 +323,8 @@ def status(error: Exception) -> str | None:
 def _import_messages() -> None:
     """Import the messages of Spark's client, without its warnings about packages that are not needed here.
 
-    Some programs have no file, such as a worker of pytest. Spark's client mistakes such a program for one of its own
-    tools and ends it. So the program gets a file name during the import.
+    Some programs, such as a worker of pytest, have no file. Spark's client mistakes such a program for a tool of Spark,
+    and ends the program. So the program gets a file name during the import.
     """
     main = sys.modules["__main__"]
     nameless = not hasattr(main, "__file__")

@@ -1,12 +1,12 @@
 """Large results of Spark. The server writes them to Parquet files next to the tables, and this service reads the files.
 
-A server of Spark Connect holds in memory the part of a result that its client has not read yet. So the server fails if
-a result is large. Files do not have this limit. The files of a result are removed when the result was read or the query
-ends early.
+A server of Spark Connect holds in memory the part of a result that the client has not read yet. So a large result would
+make the server fail. Files do not have this limit. The files of a result are removed when the result has been read, or
+when the query ends early.
 
-The files of killed processes must also be removed. Each process that has files here regularly writes a growing number.
-If the number of a process has not changed for DEAD_SECONDS, the process is dead. Another process then removes the files
-of the dead process.
+The files of killed processes must also be removed. So each process with files here regularly writes a growing number to
+a file. If the number of a process has not changed for DEAD_SECONDS, the process is considered dead. Another process
+then removes the files of the dead process.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ALIVE = "alive"
 BEAT_SECONDS = 10.0
 DEAD_SECONDS = 60.0
 ROWS = 1_000_000
-"""Results of at least this many rows are written to files. If rows are large, fewer rows are enough.
+"""Results of at least this many rows are written to files. If rows are large, the minimum is lower.
 
 The number of rows in a result is estimated by the number of rows that the query reads.
 """
@@ -50,7 +50,7 @@ _log = logging.getLogger("svcctl.service")
 
 
 def is_large(select: exp.Select, rows: int, least: int) -> bool:
-    """Whether a plan reads at least `least` rows and may return all of them.
+    """Whether a plan reads at least `least` rows and may return all of these rows.
 
     `rows` is the number of rows that the plan reads.
     """
@@ -71,7 +71,7 @@ class _Other:
 class Spills:
     """The folder with the large results of this process.
 
-    A thread regularly shows other processes that this process is alive, and removes the folders of dead processes.
+    A thread regularly writes that this process is alive, and removes the folders of dead processes.
     """
 
     def __init__(self, lake: Lake, *, beat_seconds: float = BEAT_SECONDS, dead_seconds: float = DEAD_SECONDS) -> None:
@@ -185,7 +185,7 @@ class _Part:
             self._rows = max(1, min(rows, BYTES_PER_BATCH * file.metadata.num_rows // max(1, size)))
             first_row = next(file.iter_batches(1), None)
         self.first: Place = () if first_row is None else (0, *self._place(first_row, 0))
-        """The sort key of the next row in this file. This key is empty at the end of the file."""
+        """The sort key of the next row in this file. At the end of the file, this value is an empty tuple."""
 
     def until(self, place: Place) -> Iterator[pa.RecordBatch]:
         """Yield the next rows up to the sort key `place`. If `place` is empty, yield all rows.

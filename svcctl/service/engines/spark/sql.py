@@ -1,8 +1,8 @@
-"""Spark's SQL as sqlglot writes it, with corrections where Spark differs from the query language.
+"""Writes Spark's SQL with sqlglot, and corrects the SQL where Spark differs from the query language.
 
-The rules are those of the embedded engine. Aggregates skip nulls. A binary number halfway between two results is
-rounded away from zero. Percentiles are interpolated linearly, with the operations in the same order. Zeros keep their
-sign.
+The results are the same as in the embedded engine. Aggregates skip nulls. A binary number halfway between two results
+is rounded away from zero. Percentiles are interpolated linearly, with the operations in the same order. Zeros keep
+their sign.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ _ALL_WHOLE = "9007199254740992D"
 Such a number is not cast to Spark's int8, because the cast of a large number may overflow.
 """
 _SPLIT = "134217729D"
-"""2^27 + 1. This factor splits a float8 into two halves. The products of such halves are exact."""
+"""2^27 + 1. This factor splits a float8 into two halves. The product of two such halves is exact."""
 REPEATED = 80
 """The maximum length, in characters, of SQL that is written several times.
 
-Longer SQL is bound to the parameter of a lambda. Shorter SQL is repeated, because Spark does not compile lambdas.
+Longer SQL is written once, as the argument of a lambda. Shorter SQL is repeated, because Spark does not compile
+lambdas.
 """
 MAX_DEPTH = 12
-"""The maximum nesting depth of bound values. With deeper nesting, servers take too long."""
+"""The maximum nesting depth of `Bound` expressions. With deeper nesting, servers take too long."""
 Body = Callable[[str], str]
 Write = Callable[[Generator, exp.Expr], str]
 
 
 class Bound(exp.Expression):
-    """SQL that the function `body` writes from the SQL of the value `this`.
+    """SQL that the function `body` makes from the SQL of the value `this`.
 
     The result may contain the value several times.
     """
@@ -82,9 +83,10 @@ def _whole(name: str, zero: str) -> Callable[[exp.Expr], Body]:
 
 
 def _round(node: exp.Expr) -> Body:
-    """Return a function that writes SQL for rounding a float8. This SQL rounds the scaled value.
+    """Return a function that writes SQL for rounding a float8 to a number of decimals.
 
-    Spark's own function would round the decimal text of the value.
+    This SQL multiplies the value by a power of ten, rounds the product and divides again. Spark's own function would
+    round the decimal text of the value.
     """
     scale = f"1e{int(node.args['decimals'].this)}D"
     return lambda x: (
@@ -99,7 +101,7 @@ BODIES: Mapping[type[exp.Expr], Callable[[exp.Expr], Body]] = {
     exp.Floor: _whole("floor", "{0} >= 0D AND {0} < 1D"),
     exp.Round: _round,
 }
-"""For some kinds of expressions, the function that writes their SQL. This SQL contains a value several times."""
+"""For each kind of expression with SQL that contains a value several times, the function that writes this SQL."""
 
 
 def _percentile(generator: Generator, node: exp.Expr) -> str:
@@ -151,7 +153,7 @@ def _joined(generator: Generator, node: exp.Expr) -> str:
 def _split(generator: Generator, node: exp.Expr) -> str:
     """Write SQL for one part of a text, by its index. Separators become regular expressions.
 
-    An empty separator is treated separately, because servers differ.
+    The SQL has a special case for an empty separator, because servers treat an empty separator differently.
     """
     split, [index] = node.this, node.expressions
     text, by = generator.sql(split, "this"), split.expression.this

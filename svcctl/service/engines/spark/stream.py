@@ -23,9 +23,10 @@ Sail ends a session that is not used, even while a result is read.
 
 
 class SparkStream:
-    """A Stream of the rows of a plan of Spark Connect. Closing the stream stops the work on the server.
+    """A Stream of the rows of a plan that runs on Spark Connect. Closing the stream stops the work on the server.
 
-    A result is complete only if the server ends it without an error, and if each batch has its stated number of rows.
+    Two conditions show that a result is complete. The server ends the result without an error, and each batch has the
+    number of rows that the server has stated.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""A check whether the rows of a load arrive in order of date.
+"""Checks whether the rows of a load arrive in order of date.
 
-The rows of most logs arrive in order, and are then not sorted. This saves time and disk space, because sorting is most
-of the work of a large load. The number of rows and their first and last date are also recorded.
+The rows of most logs arrive in order and need not be sorted. This saves time and disk space, because sorting is most of
+the work of a large load. This module also records the number of rows and the first and last date of a load.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BATCHES_AHEAD = 8
 class Arriving:
     """Passes on the rows of a load, and records their order, their number and their dates.
 
-    BATCHES_AHEAD batches are read at the beginning. `in_order` is true while all rows read so far are in order of date.
+    The constructor reads BATCHES_AHEAD batches. `in_order` is true while all rows read so far are in order of date.
     `count` is the number of rows read so far. `dates` are the earliest and the latest date of these rows, in epoch
     milliseconds. `dates` is None if there are no rows, or if the dates are not timestamps.
     """

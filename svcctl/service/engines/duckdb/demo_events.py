@@ -36,7 +36,7 @@ def made(table: str, start: int, end: int) -> pa.Table:
 
 
 def _seconds(name: str, per_second: float, lanes: int) -> str:
-    """Return SQL for the seconds and lanes that have an event, each with its hash `h`.
+    """Return SQL for the seconds and lanes of all events. Each row has a second, a lane and the event's hash `h`.
 
     `per_second` is the number of events per second in the busiest hour.
     """
@@ -68,7 +68,7 @@ def _chance(name: str, of: str = "h") -> str:
 
 
 def _pick(items: Sequence[Item], name: str, *, of: str = "h", skew: float = 1) -> str:
-    """Return SQL that picks one of the items. The choice depends on the value `of` and a name.
+    """Return SQL that picks one of the items. The choice depends on the value `of` and on `name`.
 
     With a larger `skew`, the first items are picked more often.
     """

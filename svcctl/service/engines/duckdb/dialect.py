@@ -1,4 +1,4 @@
-"""The Dialect of DuckDB: the parts of its SQL that differ from other engines."""
+"""The Dialect of DuckDB: the parts of DuckDB's SQL that differ from the SQL of other engines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svcctl.service.language.dialect import DatePart, DatePattern
 from svcctl.service.language.json_path import MAX_JSON_DEPTH, JsonStep
 
 POSITION = "(position)"
-"""The name for the position of a row in a plan. The engine replaces this name by a column."""
+"""The name of the column from which plans read a row's position. The engine supplies this column."""
 
 _DATE_WORDS = r"(?i)^\s*(-?infinity|epoch)\s*$"
 """A pattern for texts that DuckDB reads as a date in any date format."""
@@ -142,7 +142,8 @@ def _codes(pattern: DatePattern) -> exp.Expr:
 def can_be_empty(pattern: str) -> bool:
     """Whether a match of a regular expression can be empty.
 
-    A match that is empty only next to a letter is also empty.
+    The pattern is tried on an empty text and on a letter, because the match of some patterns is empty only next to a
+    letter.
     """
     query = "SELECT list_contains(regexp_extract_all('', $1) || regexp_extract_all('a', $1), '')"
     with scratch() as connection:

@@ -1,4 +1,4 @@
-"""Stored events in one DuckDB file: the tables, loads of events, and plans that read the events.
+"""The engine that stores events in one DuckDB file: its tables, loads of events, and plans that read the events.
 
 Tables are in the schema `events`. The dotted name of a table is one identifier in this schema. `main.stored` records
 whether the rows of each table are stored in the order of eventdate. If so, a plan need not sort the rows. `main.loaded`
@@ -6,8 +6,8 @@ has the IDs of a table's loads. `main.grown` has the number of columns that load
 the file, because DuckDB locks it.
 
 The query compiler writes the statements, but the statements are not trusted. Once the file is open, statements cannot
-access other files, extensions, settings or Python variables. Files with events are read elsewhere, and arrive here as
-Arrow batches.
+access other files, extensions, settings or Python variables. Other modules read files with events, and pass the events
+to this module as Arrow batches.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ _RUNS = """
 """
 """SQL that returns the rows before a date, as runs of consecutive row numbers.
 
-A load causes at most one run, because the rows of each load are sorted.
+There is at most one run for each load, because the rows of each load are sorted.
 """
 FIRST_ROWS, MANY_ROWS = VECTOR_ROWS, 200 * VECTOR_ROWS
-"""FIRST_ROWS is the number of rows that a separate statement reads first, so that these rows are returned early.
+"""FIRST_ROWS is the number of rows that a separate statement reads first, so that a client gets these rows early.
 
 Only plans that read more than MANY_ROWS rows have such a separate statement.
 """
@@ -84,8 +84,8 @@ class DuckDBEngine(Reading):
 
     Reads run in parallel. Only one write runs at a time. `memory_limit` is the maximum memory of DuckDB. Larger sorts
     and groups use files in the folder `spill`, which by default is next to the file of events. About `sorted_rows` rows
-    are sorted at once. A load holds at most `group_values` values in memory before it writes them. `nanoseconds` is the
-    clock that the module `positions` uses.
+    are sorted at once. A load holds at most `group_values` values in memory before the values are written.
+    `nanoseconds` is the clock that the module `positions` uses.
     """
 
     dialect = DuckDBDialect()
@@ -114,9 +114,9 @@ class DuckDBEngine(Reading):
         self._described = True
         """Whether `tables` will still be correct after the current write."""
         self._latest: dict[str, int] = {}
-        """The latest eventdate of some tables, in epoch milliseconds.
+        """A cache of the latest eventdate of some tables, in epoch milliseconds.
 
-        These dates are kept because reading the latest date from a table takes as long as a write.
+        Without this cache, reading the latest date from a table would take as long as a write.
         """
 
     def close(self) -> None:
@@ -191,10 +191,10 @@ class DuckDBEngine(Reading):
             }
 
     def settle_losses(self, ends: Mapping[str, int]) -> dict[str, int]:
-        """Find the tables that have lost events. `ends` are the positions at which the tables ended earlier.
+        """Find the tables that have lost events. `ends` has the earlier position of the end of each table.
 
-        Returns the number of lost positions for each table that has lost events. From now on, marks of the lost events
-        are refused. A table that was dropped has not lost events.
+        Returns the number of lost positions for each table that has lost events. From now on, an older mark is refused
+        if events before the mark were lost. A dropped table does not count as a table that has lost events.
         """
         losses = {}
         with self._write() as cursor:
@@ -207,7 +207,7 @@ class DuckDBEngine(Reading):
                         positions.skip(cursor, name, relation, self._nanoseconds())
         if losses:
             with self._cursor() as cursor:
-                cursor.execute("FORCE CHECKPOINT store")  # in the log, later changes must not follow damaged changes
+                cursor.execute("FORCE CHECKPOINT store")  # so that no change is logged after the damaged part of the log
         return losses
 
     def create(self, name: str, columns: Sequence[Column]) -> Table:
@@ -302,7 +302,7 @@ class DuckDBEngine(Reading):
         return replace(table, columns=change.after, added=added)
 
     def _check_values(self, rows: int, columns: int) -> None:
-        """Raise ServiceError if a load would hold more than `group_values` values in memory before it writes them.
+        """Raise ServiceError if a load would hold more than `group_values` values in memory at once.
 
         Rows are written one row group at a time. So a table with few columns accepts any number of rows.
         """
@@ -371,7 +371,7 @@ class DuckDBEngine(Reading):
         """Yield a connection for a plan, and the statements to run on it.
 
         At the end of the block, the statements are stopped. A table may get more rows or lose old rows at any moment.
-        So the marks and all statements are read in one transaction.
+        So the marks are converted and all statements run in one transaction.
         """
         cursor = self._open_cursor()
         try:
@@ -414,9 +414,9 @@ class DuckDBEngine(Reading):
     ) -> int | None:
         """Return the row number after the first FIRST_ROWS rows, if a plan reads more than MANY_ROWS rows.
 
-        Return None for any other plan. DuckDB computes up to 50 vectors before it returns the first vector. So the
-        first rows are read by a separate statement. For plans with few vectors, an additional statement would take
-        longer than this computation.
+        Return None for any other plan. DuckDB computes up to 50 vectors before it returns the first vector. So a
+        separate statement reads the first rows. For a plan with few vectors, an additional statement would take more
+        time than it saves.
         """
         table = self.table(plan.table)
         if not (plan.by_event and table.ordered) or plan.selective or _has_rowid(table):
@@ -491,7 +491,7 @@ class DuckDBEngine(Reading):
         return Selects(self._over(select, relation, parts), skip, None if limit is None else skip + limit)
 
     def _over(self, select: exp.Select, relation: str, parts: Iterable[str]) -> Iterator[str]:
-        """Yield a SELECT for each part of a table. A part is a condition that selects rows of the table."""
+        """Yield one SELECT for each item of `parts`. An item is a condition that selects rows of the table."""
         source = next(node for node in select.find_all(exp.Table))
         name = quote(f"rows-{uuid.uuid4().hex}")  # no query can contain this name
         source.set("this", exp.to_identifier(name[1:-1], quoted=True))
@@ -501,7 +501,7 @@ class DuckDBEngine(Reading):
             yield text.replace(name, rows)
 
     def _in_windows(self, plan: Plan) -> bool:
-        """Whether a plan sorts events, so that windows of dates can be sorted one after the other."""
+        """Whether a plan must sort events. If so, windows of dates are sorted one after the other."""
         return plan.by_event and not self.table(plan.table).ordered
 
     def _between(self, cursor: duckdb.DuckDBPyConnection, plan: Plan) -> int:
@@ -542,7 +542,7 @@ class DuckDBEngine(Reading):
     def _write(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Run the block in a transaction.
 
-        Afterwards, read the list of tables again if the block has changed the list.
+        If the block has changed the list of tables, read the list again afterwards.
         """
         with self._writing, self._cursor("load") as cursor:
             self._described = True
@@ -617,7 +617,7 @@ def _sorted(relation: str) -> str:
 
 
 def _rewrite(cursor: duckdb.DuckDBPyConnection, table: Table, rows: str) -> None:
-    """Replace the contents of a table by some of its rows, or by all its rows in another order.
+    """Replace the contents of a table by some rows of the table, or by all its rows in another order.
 
     `rows` is the text that follows FROM in a SELECT.
     """

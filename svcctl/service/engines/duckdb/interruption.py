@@ -1,4 +1,4 @@
-"""The interruption of DuckDB statements that are no longer needed."""
+"""Interrupts DuckDB statements that are no longer needed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def interruptible(
 ) -> Iterator[None]:
     """Call `check` in a thread every `pause` seconds during the block.
 
-    If `check` raises an error, the connection is interrupted. Then the error of `check` is raised in place of the error
-    of the interrupted statement.
+    If `check` raises an error, the connection is interrupted. Then the block raises the error of `check` in place of
+    the error of the interrupted statement.
     """
     ended, failures = Event(), list[Exception]()
 

@@ -96,7 +96,7 @@ def _source(select: exp.Select) -> tuple[exp.Table, exp.Select]:
 def _without_sort(plan: exp.Select) -> exp.Select:
     """Return a plan without its ORDER BY eventdate and position.
 
-    The source of the rows must already return the rows in this order.
+    The plan must get its rows in this order already.
     """
     plan = plan.copy()
     select: exp.Expression | None = _source(plan)[1]

@@ -18,7 +18,7 @@ from svcctl.service.engines.duckdb.syntax import literal, quote
 MAX_VECTOR_BYTES = 1 << 26
 """The maximum number of bytes of text in a vector.
 
-A row group is read in slices if one of its vectors could have more.
+If a vector of a row group could have more bytes of text, the row group is read in slices.
 """
 SLICE_BYTES = 1 << 23
 """The usual size of a slice, in bytes of text."""
@@ -33,8 +33,8 @@ A slice with a single row may have more bytes.
 class RowGroup:
     """A row group of DuckDB.
 
-    `rows` is its number of rows. `widest` is the number of bytes of text in its longest row. `total` is the number of
-    bytes of text in all its rows.
+    `rows` is the number of rows. `widest` is the number of bytes of text in the longest row. `total` is the number of
+    bytes of text in all rows.
     """
 
     rows: int
@@ -106,7 +106,7 @@ def ranges(groups: Sequence[RowGroup], first: int, last: int) -> Iterator[str]:
 
 
 def of_rows(groups: Sequence[RowGroup], rows: Sequence[int]) -> Iterator[str]:
-    """Yield conditions that select rows by their row numbers. The conditions select slices of the rows, in order."""
+    """Yield conditions that each select a slice of the given rows, in order. `rows` are row numbers."""
     step = min(group.step for group in groups if group.is_large)
     for at in range(0, max(1, len(rows)), step):
         numbers = ", ".join(map(str, rows[at : at + step])) or "NULL"

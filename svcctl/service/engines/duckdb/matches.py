@@ -4,9 +4,9 @@ A part is a set of files of a table and a range of dates. If a plan reads one pa
 returned early, and little memory is needed. But files that overlap are read again for each part. So a plan with many
 parts and few matches would be slow.
 
-Therefore adjacent parts are read together while they have few matches. The matches are stored in a temporary table and
-sorted there. The temporary table has a maximum size. If this size is reached, fewer parts are read together. If even
-two parts have too many matches, the next parts are read one by one.
+So adjacent parts are read together while these parts have few matches. The matches are stored in a temporary table, and
+a SELECT sorts this table. The temporary table has a maximum size. If this size is reached, fewer parts are read
+together. If even two parts have too many matches, the next parts are read one by one.
 """
 
 from __future__ import annotations
@@ -20,15 +20,21 @@ from svcctl.service.engines.duckdb.syntax import quote
 from svcctl.service.engines.lake.snapshot import SnapshotPart, joined
 
 PARTS_FACTOR = 4
-"""The factor by which the number of parts that are read together grows while the parts have few matches."""
+"""The factor for the number of parts that are read together.
+
+If the parts have few matches, the number is multiplied by this factor. If the parts have too many matches, the number
+is divided by this factor.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """The SELECTs of a plan over one part. `sorted` is the plan itself. `unsorted` is the plan without its order.
+    """The SELECTs of a plan over one part, which is a set of files and a range of dates.
 
-    The columns of `unsorted` have the names c0, c1 and so on. The columns of the plan come first, and `columns` has
-    their names in the plan. The sort keys come next, and `keys` is their number.
+    `sorted` returns the SELECT of the plan for a part. `unsorted` returns the same SELECT without an order.
+
+    The columns of the SELECT of `unsorted` have the names c0, c1 and so on. The columns of the plan come first. The
+    sort keys come next. `columns` has the plan's names of its columns, and `keys` is the number of sort keys.
     """
 
     sorted: Callable[[SnapshotPart], str]
@@ -48,8 +54,8 @@ def selects(
 ) -> Iterator[str]:
     """Yield SELECTs that together return the rows of a plan. About `sorted_rows` rows are sorted at once.
 
-    The first SELECT returns no rows and only checks the plan. The search for matches begins after this check, may take
-    long, and can be interrupted.
+    The first SELECT returns no rows and only checks the plan. After this check, the search for matches begins. The
+    search may take long, and can be interrupted.
     """
     yield f"SELECT * FROM ({statements.sorted(parts[0])}) LIMIT 0"
     at, size = 0, 2
@@ -62,7 +68,7 @@ def selects(
             continue
         group = parts[at : at + size]
         part = joined(group)
-        most = part.rows_of(sorted_rows // 2)  # half, because both the table and the sort hold these rows
+        most = part.rows_of(sorted_rows // 2)  # half, because these rows are both in the table and in the sort
         cursor.execute(f"CREATE OR REPLACE TEMP TABLE matches AS {statements.unsorted(part)} LIMIT {most + 1}")
         [(rows,)] = cursor.execute("SELECT count(*) FROM matches").fetchall()
         if rows <= most:

@@ -1,7 +1,7 @@
-"""Opens DuckDB on the events file, on other files to read, or in memory for other work.
+"""Opens connections to DuckDB: to the events file, to other files for reading, or to an empty database in memory.
 
 A connection can access only the files for which it was opened. The version of an events file is a number in its table
-`main.version`. A file of a newer version or of another program is refused, and is not changed.
+`main.version`. If the file has a newer version or belongs to another program, the file is refused and not changed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DuckDB reads `?` as the beginning of parameters, and a backslash as a separator.
 """
 
 MEMORY_LIMIT, SCRATCH_LIMIT = "1GB", "500MB"
-"""The maximum memory of DuckDB. MEMORY_LIMIT applies to events, and SCRATCH_LIMIT applies to other work.
+"""The maximum memory of DuckDB. MEMORY_LIMIT applies to connections for events, and SCRATCH_LIMIT to other work.
 
 Larger sorts and groups of events use files.
 """
@@ -158,7 +158,8 @@ def _log_of(path: Path | None) -> Path:
 def _make(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     """Create an events file without tables.
 
-    The file gets its name when it is complete, because DuckDB cannot open an incomplete file.
+    The file is written under another name and renamed when it is complete, because DuckDB cannot open an incomplete
+    file.
     """
     new = path.with_name(f"{path.name}.new")
     if (log := _log_of(path)).exists():
@@ -193,7 +194,7 @@ def _check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 @contextmanager
 def scratch() -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a connection to a DuckDB in memory for one piece of work. The connection may be opened in any thread."""
+    """Open a connection to an empty database in memory for the block. The connection may be opened in any thread."""
     with _database().cursor() as connection:
         connection.execute("SET enable_progress_bar=false")
         yield connection

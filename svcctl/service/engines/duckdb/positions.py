@@ -5,13 +5,13 @@ rows are removed. Positions without a row are called holes. `main.holes` has the
 table. `main.removed` has the latest date of all removed rows of a table.
 
 Usually, the first position of a new table is the present time in nanoseconds. If an earlier table with the same name
-had larger positions, the first position is larger than these. So no other table with this name has the same positions,
-even in another file. `main.begun` has the first position of each table. A mark below this position belongs to an
-earlier table.
+had larger positions, the new table begins after these positions. So two tables with the same name never have the same
+positions, even in different files. `main.begun` has the first position of each table. A mark below this position
+belongs to an earlier table.
 
 A file can lose its latest rows if its write-ahead log is removed, or if the file is replaced by an older copy. A mark
-may then be after the last row. In this case `skip` leaves a gap after the last row, so that later rows do not get the
-positions of the lost rows. `main.gaps` has the gaps.
+may then be after the last row. In this case, the function `skip` leaves a gap after the last row, so that later rows do
+not get the positions of the lost rows. The table `main.gaps` has the gaps.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ TABLES = """
 """
 """SQL that creates the tables of this module.
 
-A file that is older than `main.removed` has no dates of removed rows. For such a file, the latest possible date is
-stored.
+An older version of svcctl did not store the dates of removed rows. For a file of that version, the latest possible date
+is stored.
 """
 _HOLES = "SELECT position, rows FROM main.holes WHERE name = ? ORDER BY position"
 _BEGUN = "SELECT coalesce(max(position), 0) FROM main.begun WHERE name = ?"
@@ -66,7 +66,7 @@ def end(cursor: duckdb.DuckDBPyConnection, name: str, relation: str | None) -> i
 def missing(cursor: duckdb.DuckDBPyConnection, name: str, relation: str | None, position: int) -> int:
     """Return the number of positions before `position` that the file has lost. Return 0 if no position was lost.
 
-    The table must have ended at `position` at some time.
+    At some earlier time, `position` must have been the end of the table.
     """
     [(gap,)] = cursor.execute(_GAP_QUERY, [name, position, position]).fetchall()
     return max(0, position - (end(cursor, name, relation) if gap is None else gap))
@@ -152,7 +152,7 @@ def _keep_holes(cursor: duckdb.DuckDBPyConnection, name: str, holes: Sequence[Ru
 
 
 def _row(holes: Sequence[Run], position: int) -> int:
-    """Return the row number for a position: the number of remaining rows before the position."""
+    """Return the row number for a position, which is the number of remaining rows before the position."""
     return position - sum(min(count, position - first) for first, count in holes if first < position)
 
 
@@ -171,7 +171,7 @@ def _positions(holes: Sequence[Run], runs: Iterable[Run]) -> Iterable[Run]:
 
 
 def _joined(holes: Iterable[Run]) -> list[Run]:
-    """Join adjacent holes. The holes must be in order, and are returned in order."""
+    """Join adjacent holes. Both the given holes and the returned holes are in order."""
     joined: list[Run] = []
     for first, count in holes:
         if joined and sum(joined[-1]) == first:

@@ -18,7 +18,7 @@ from svcctl.service.language.types import Plan
 class Selects:
     """SELECTs that together return the rows of a plan.
 
-    The rows are numbered from 0. Only the rows from `skip` to before `stop` are used.
+    The rows of all SELECTs are numbered from 0. Only the rows from `skip` to before `stop` belong to the plan's result.
     """
 
     texts: Iterable[str]
@@ -58,7 +58,7 @@ class Reading(ABC):
         """Run a plan, and return the values of expressions over its rows. The first `skip` rows are left out.
 
         In the expressions, the plan's columns have the names c0, c1 and so on. One statement computes both the rows and
-        the expressions. This is faster than two statements. The other arguments are those of `stream`.
+        the expressions. This is faster than two statements. The other arguments have the same meaning as in `stream`.
         """
         # The plan's own column names cannot be used, because DuckDB ignores the case of names.
         names = ", ".join(f"c{index}" for index in range(plan.width))

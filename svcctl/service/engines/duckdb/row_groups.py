@@ -9,7 +9,7 @@ import pyarrow as pa
 from svcctl.service.engines.duckdb.opening import ROW_GROUP_SIZE
 
 GROUP_BYTES = 1 << 23
-"""A combined batch of at least this many bytes is passed on, even if the batch does not fill a row group."""
+"""If a combined batch has at least this many bytes, it is passed on even if it does not fill a row group."""
 
 
 def combined(

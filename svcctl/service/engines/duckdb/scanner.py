@@ -31,7 +31,7 @@ Window = tuple[datetime | None, datetime | None]
 Source = Callable[[SnapshotPart], str]
 _REGISTERED = "files"
 FILE_TYPES = {**SQL_TYPES, Type.IP4: SQL_TYPES[Type.INT8]}
-"""DuckDB's type for each type of events in the files of a table.
+"""The DuckDB type in the files of a table, for each type of the query language.
 
 The module `engines.lake.layout` describes the files.
 """
@@ -54,10 +54,10 @@ class Scanner:
     def arranged(
         self, name: str, rows: pa.RecordBatchReader, columns: Sequence[Column] | None = None
     ) -> Iterator[Iterator[pa.RecordBatch]]:
-        """Yield rows in the types and in the order of a table.
+        """Yield rows with the columns and types of a table, in order of eventdate.
 
-        `columns` are the columns of a new table. If `columns` is None, the table exists. Raises the errors of
-        `Tables.append`.
+        `columns` are the columns of a new table. If `columns` is None, the columns of the existing table are used.
+        Raises the errors of `Tables.append`.
         """
         with closing(self._cursor()) as sorter:
             yield arranged(rows, name, columns or self._lake.snapshot(name).columns, sorter)
@@ -70,11 +70,11 @@ class Scanner:
         columns: Sequence[Column] | None = None,
         window: Window = (None, None),
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Source]]:
-        """Yield a connection, and a function that returns a subquery for the rows of a part of the table.
+        """Yield a connection, and a function that makes a subquery for a part of the table.
 
-        The rows are those of the given loads, or of all loads if `loads` is None. The subquery may leave out columns
-        that are not in `columns`, and rows with dates outside the window. A subquery is valid until the next call of
-        the function.
+        The subquery returns the rows of the part. With `loads`, the subquery returns only the rows of these loads. The
+        subquery may leave out columns that are not in `columns`, and rows with dates outside the window. A subquery is
+        valid until the next call of the function.
         """
         cursor = self._cursor()
         schema = layout.file_schema(table.columns)
@@ -143,9 +143,9 @@ class Scanner:
 class _Scan:
     """Rows that Arrow reads for DuckDB. This object is registered with DuckDB. Each statement reads the rows again.
 
-    Arrow's Scanner must not be registered directly, because a deadlock is possible. The Scanner holds Python's lock
-    while it starts to read. If a file cannot be read, a thread of Arrow waits for this lock to report the error.
-    Iterating over the batches of the Scanner releases the lock.
+    Arrow's Scanner must not be registered directly, because a deadlock is possible. A registered Scanner holds Python's
+    lock while it starts to read. If a file cannot be read, a thread of Arrow waits for this lock to report the error.
+    In contrast, iterating over the Scanner's batches releases the lock.
     """
 
     def __init__(self, scanner: pads.Scanner) -> None:

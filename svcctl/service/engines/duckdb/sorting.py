@@ -1,4 +1,4 @@
-"""Prepares rows for a table in a shared folder.
+"""Converts and sorts rows for a table in a shared folder.
 
 The rows get the columns and types of the table, and are sorted by eventdate.
 """
@@ -80,7 +80,7 @@ def _sorted(
                 end = count + batch.num_rows
                 yield pa.RecordBatch.from_arrays([*batch.columns, pa.arange(count, end)], schema=within)
                 count = end
-        except SvcctlError as error:  # DuckDB would pass on only the text of the error
+        except SvcctlError as error:  # DuckDB would only pass on the text of this error
             failure.append(error)
             raise
 

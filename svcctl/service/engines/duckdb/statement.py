@@ -1,7 +1,8 @@
 """A running DuckDB statement, read as Arrow batches. Errors of DuckDB become errors of svcctl.
 
-Only this module determines the cause of a DuckDB error. The class of an error shows most causes. Some causes share a
-class, and Arrow passes on only the text of an error. In these cases, the text shows the cause.
+Only this module determines the cause of a DuckDB error. Usually, the class of the error shows the cause. The text of
+the error is needed if several causes share a class. The text is also needed for errors that Arrow passes on, because
+Arrow passes on only the text.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ _CLASSES: Mapping[str, type[duckdb.Error]] = {
     "Out of Memory": duckdb.OutOfMemoryException,
     "TransactionContext": duckdb.TransactionException,
 }
-"""The class of an error that Arrow passes on, by the beginning of the error's text.
+"""The DuckDB class of an error that Arrow passes on, by the beginning of the error's text.
 
-If the text has another beginning, the statement was refused.
+If the beginning is not listed here, DuckDB has refused the statement.
 """
 _OWN_FAILURES = (
     *(duckdb.InternalException, duckdb.FatalException, duckdb.IOException),
@@ -43,7 +44,7 @@ _ERROR = re.compile(r"^(?:([A-Z][A-Za-z ]+) Error: )+")
 class Cause(Enum):
     """The cause of a DuckDB error.
 
-    The class of the error shows the cause, or the text if several causes share a class.
+    The class of the error shows the cause. If several causes share a class, the text of the error shows the cause.
     """
 
     REFUSED = "the statement, or a value in it"
@@ -95,7 +96,7 @@ class StatementFailed(ServiceError):
 
 
 def _kind(error: BaseException) -> type[duckdb.Error] | None:
-    """Return DuckDB's class of an error, also for an error that Arrow passes on.
+    """Return the DuckDB class of an error. The error may come from DuckDB directly, or be passed on by Arrow.
 
     Return None for an error that is not from DuckDB.
     """
@@ -106,15 +107,15 @@ def _kind(error: BaseException) -> type[duckdb.Error] | None:
 
 
 _TOO_LARGE = {"query": "narrow the range or group by less", "load": "nothing was changed; load fewer events at a time"}
-"""The hint for each kind of work that needs too much memory."""
+"""The hint of the error for too little memory, for each kind of work."""
 
 
 @contextmanager
 def translated(work: str = "query") -> Iterator[None]:
-    """Turn errors of DuckDB into StatementFailed with a message of one line. Errors that Arrow passes on are included.
+    """Turn errors of DuckDB, also if Arrow passes them on, into StatementFailed with a message of one line.
 
-    `work` is a key of _TOO_LARGE. The error has the code 500 if the service failed. The error has no code if the
-    statement or a value in it was refused.
+    `work` is a key of _TOO_LARGE. If DuckDB or the machine failed, the error has the code 500. If DuckDB refused the
+    statement or a value in the statement, the error has no code.
     """
     try:
         yield
@@ -138,8 +139,8 @@ class Statement:
     most `rows_per_batch` rows, and at most about BYTES_PER_BATCH bytes. The first batch has at most VECTOR_ROWS rows,
     so that it is returned early.
 
-    The first SELECT is checked at once. The other SELECTs are made while rows are read. An interrupt also stops the
-    queries with which the other SELECTs are made. Closing the stream closes its connection.
+    The first SELECT is checked at once. The other SELECTs are made while rows are read. To make the other SELECTs,
+    further queries may be needed. An interrupt also stops these queries. Closing the stream closes its connection.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""DuckDB's SQL: quoting of names and strings, the SQL types of stored values, and the macros of this package."""
+"""DuckDB's SQL: quoting of names and strings, the types of stored columns, and the macros of this package."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ SQL_TYPES = {
     Type.BOOL: "BOOLEAN",
     Type.IP4: "UINTEGER",
 }
-"""DuckDB's type for each type of events.
+"""The DuckDB type for each type of the query language.
 
-No two types of events have the same DuckDB type. So the DuckDB type of a stored column shows its type of events.
+No two types of the query language have the same DuckDB type. So the DuckDB type of a stored column shows the type in
+the query language.
 """
 TYPES = {sql: type_ for type_, sql in SQL_TYPES.items()}
 
@@ -46,10 +47,10 @@ def literal(text: str) -> str:
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """Return names of columns that are unique for DuckDB. DuckDB ignores the case of names.
+    """Make names of columns unique for DuckDB, which ignores the case of names. Return the new names.
 
-    A number is added to a name if DuckDB would confuse the name with an earlier name. Raises UsageError for a name that
-    contains the character NUL.
+    If DuckDB would confuse a name with an earlier name, a number is added to the later name. Raises UsageError for a
+    name that contains the character NUL.
     """
     columns: list[str] = []
     taken = set(RESERVED)

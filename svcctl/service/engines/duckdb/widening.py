@@ -9,7 +9,7 @@ from svcctl.service.language.types import Column, Type
 def widened(column: Column, to: Type) -> str:
     """Return SQL that converts a column to another type.
 
-    Values become texts in the same form as with the function `str()` of the query language.
+    A value that becomes text gets the same form as with the function `str()` of the query language.
     """
     value = quote(column.name)
     match column.type, to:

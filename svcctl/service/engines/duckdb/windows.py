@@ -1,8 +1,8 @@
 """Splits a query into windows of dates with few events each. The windows are sorted one after the other.
 
-A single sort would hold all rows in memory, and would return no row before the last event is read. A sample of the
-events determines the windows. So the windows have only approximately the same number of rows. The order of the rows
-does not depend on the sample.
+A single sort would hold all rows in memory, and would return the first row only after reading the last event. A sample
+of the events determines the windows. So the windows have only approximately the same number of rows. The order of the
+rows does not depend on the sample.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SORTED_ROWS = 250_000
 Rows with the same date are always sorted together.
 """
 MOST_WINDOWS = 40
-"""The maximum number of windows. For each window, all parts of the file that have events of the window are read."""
+"""The maximum number of windows. For each window, DuckDB reads all parts of the file that have events of the window."""
 SAMPLED_ROWS = 500_000
 """The number of events in the sample: 244 of DuckDB's vectors. Reading the sample takes milliseconds."""
 _DATE = exp.column("eventdate", table="t", quoted=True)
@@ -51,8 +51,8 @@ def windowed(
 def _bounds(cursor: duckdb.DuckDBPyConnection, within: exp.Select, events: int, sorted_rows: int) -> list[int]:
     """Return the dates between the windows of the events of `within`, in epoch microseconds.
 
-    Usually, a window has about `sorted_rows` events. A window has more events if the number of windows would otherwise
-    exceed MOST_WINDOWS.
+    Usually, a window has about `sorted_rows` events. If this would make more than MOST_WINDOWS windows, a window has
+    more events.
     """
     if events <= sorted_rows:
         return []

@@ -207,7 +207,7 @@ class DuckDBEngine(Reading):
                         positions.skip(cursor, name, relation, self._nanoseconds())
         if losses:
             with self._cursor() as cursor:
-                cursor.execute("FORCE CHECKPOINT store")  # so that no change is logged after the damaged part of the log
+                cursor.execute("FORCE CHECKPOINT store")  # so that no change is logged after the damaged part
         return losses
 
     def create(self, name: str, columns: Sequence[Column]) -> Table:

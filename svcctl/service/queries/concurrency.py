@@ -1,18 +1,18 @@
-"""The limits of open queries and of the work on them, and the order in which queries are worked on.
+"""Limits the number of open queries and the work on these queries, and chooses which query runs next.
 
 The work on a query is done in pieces. One piece makes the plan, and each further piece makes a batch of rows. The
 service has a limited number of places for pieces. A running piece takes a place. Between two pieces, a query has no
-place. So a client that reads slowly takes no place from other clients.
+place. So a client that reads slowly takes no places from other clients.
 
 - A free place goes to the domain that has the fewest places. In this domain, the place goes to the query that has
-  waited longest. A query that has already run waits up to HANDICAP seconds longer, so that new queries come first. But
-  no query waits for ever.
+  waited longest. A query that has already run waits up to HANDICAP seconds longer, so that new queries come first. The
+  additional time is limited, so that no query waits for ever.
 - A piece that takes longer than LONG_PIECE_SECONDS is long. A long piece leaves its place and takes one of the places
-  for long pieces. There are half as many places for long pieces, and one domain gets at most half of the places for
-  long pieces. If no such place is free, the piece is stopped, and starts again when such a place is free. A piece that
-  cannot start again continues.
-- A domain may have only a limited number of open queries. Queries that wait are open too, and so are queries with
-  clients that read slowly. A query above the limit is refused with HTTP status 429.
+  for long pieces. The number of these places is half the number of other places, and one domain gets at most half of
+  these places. If no place for long pieces is free, the piece is stopped. The piece starts again when such a place is
+  free. If a piece cannot be interrupted, it continues without a free place.
+- A domain may have only a limited number of open queries. Waiting queries count as open, and so do queries with clients
+  that read slowly. A query above the limit is refused with HTTP status 429.
 
 Outside of the event loop, only `load`, `domains`, `api_keys` and `end` may be called.
 """
@@ -32,7 +32,7 @@ from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service.accounts.accounts import Owner
 
 LONG_PIECE_SECONDS = 1.0
-"""A piece of work is long if it takes more seconds than this."""
+"""A piece of work that takes more than this number of seconds is long."""
 HANDICAP = 0.25
 """The maximum additional time, in seconds, that a query waits for a place if the query has already run."""
 INTERRUPT_SECONDS = 0.1
@@ -42,7 +42,7 @@ TOO_MANY_REQUESTS = 429
 
 T = TypeVar("T")
 Interrupt = Callable[[SvcctlError], None]
-"""A function that interrupts a running piece of work, so that the work soon raises the given error."""
+"""A function that makes a running piece of work soon raise an error. The function gets this error as its argument."""
 
 
 class QueryTurns:
@@ -96,7 +96,7 @@ class QueryTurns:
         return {query.key for query in self._open.copy() if query.key is not None}
 
     def end(self, domains: Mapping[int, SvcctlError], keys: Mapping[str, SvcctlError]) -> None:
-        """End the open queries of the given domains and API keys, each with the given error.
+        """End open queries by domain and by API key. Each domain and each key is mapped to the error for its queries.
 
         This method may be called from any thread.
         """
@@ -108,7 +108,7 @@ class QueryTurns:
 
 
 class OpenQuery:
-    """A query from its admission until the end of its response."""
+    """An open query. A query is open from the check of the limits until the end of the response."""
 
     def __init__(self, turns: QueryTurns, owner: Owner, key: str | None = None) -> None:
         self._turns = turns
@@ -116,12 +116,12 @@ class OpenQuery:
         self.owner = owner
         self.key = key
         self.ended: asyncio.Future[SvcctlError] = self._loop.create_future()
-        """A future that is done if the query must end early.
+        """A future that becomes done if the query must end early.
 
         The result of the future is the error that ends the query.
         """
         self.closed: asyncio.Future[None] = self._loop.create_future()
-        """A future that is done when all work on the query has ended."""
+        """A future that becomes done when all work on the query has ended."""
         self.waiting = False
         self._used = 0.0
         self._since: float | None = None
@@ -160,7 +160,8 @@ class OpenQuery:
     async def run(self, work: Callable[..., T], *arguments: Any, interrupt: Interrupt | None = None) -> T:
         """Wait for a place, do a piece of work in a thread, and return the result of the work.
 
-        With `interrupt`, long work may be interrupted. Interrupted work starts again from its beginning.
+        With `interrupt`, a long piece of work may be interrupted. The interrupted work later starts again from its
+        beginning.
         """
         if self.ended.done():
             raise self.ended.result()
@@ -234,7 +235,8 @@ class _Places:
         """Wait for a free place, and take the place.
 
         A free place goes to the waiting owner with the fewest places. If several queries of this owner wait, the place
-        goes to the query with the lowest `due`.
+        goes to the query with the lowest `due`. `due` is a moment of the monotonic clock: the beginning of the wait
+        plus the additional time for a query that has already run.
         """
         waiting = _Waiter(owner, due, asyncio.get_running_loop().create_future())
         self._queue.append(waiting)

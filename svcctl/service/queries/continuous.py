@@ -1,15 +1,17 @@
 """Continuous queries. A query is answered in steps, and each step is one plan that reads some of the events.
 
 A query with a range in the past has a single step. A query without `to`, or with `to` in the future, has a step
-whenever there are new results. Rows are returned soon after they are stored. Groups of a period are returned when the
-period is over. Other groups are returned at `to`.
+whenever there are new results. If the query does not group, rows are returned soon after the events are stored. If the
+query groups by periods, the groups of a period are returned when the period is closed. Other groups are returned at
+`to`.
 
 A query uses the columns that its table had at the first step. So `*` does not include columns that later loads add. If
 a later load changes a column to a wider type, a job uses the new type from its next step on. This is possible because
-the job's rows are text. An open response ends with an error, because it has already stated the old type.
+the rows of a job are text. In the same situation, a response ends with an error, because the response has already
+stated the old type.
 
-A period is closed `lag` seconds after its end. Events that are stored after this moment are in no group. `late_after`
-counts these late events if they match the query.
+A period is closed `lag` seconds after its end. Events of the period that are stored after this moment are in no group.
+`late_after` counts these late events if the events match the query.
 
 The module `schedule` chooses the next step.
 """
@@ -31,7 +33,10 @@ from svcctl.service.queries.schedule import CoveredEvents, LateEvents, Schedule,
 from svcctl.service.settings import LAG_TIME
 
 RANGE_GRACE = timedelta(seconds=2)
-"""The time that a query waits after the end of its range. The query includes events that are stored in this time."""
+"""The time that a query waits after the end of its range.
+
+The query includes events of the range that are stored in this time.
+"""
 LATE_MS = 2000
 """The minimum interval, in milliseconds, between two counts of late events.
 
@@ -43,14 +48,15 @@ class Steps:
     """The steps of a query, and the plan of each step on the engine that has the query's table.
 
     `launched` is the moment of the request. If the range ends after this moment, the last step waits for the end of the
-    range. A `complete` table gets no more events, so its query does not wait for the end of the range.
+    range. If the table is `complete`, it gets no more events, and the query does not wait for the end of the range.
 
-    A step of a `repeatable` query returns the same rows in the same order each time the step runs. A period is closed
-    `lag` seconds after its end. A query that continues another query leaves out the events in `covered`.
+    If the query is `repeatable`, a step returns the same rows in the same order each time the step runs. A period is
+    closed `lag` seconds after its end. If the query continues a job, the query leaves out the events in `covered`,
+    which the job has read.
 
     `columns` are the names of the columns that the table had at the first step. If `columns` is None, the query uses
-    the table's present columns. The constructor raises QueryError if the query cannot run, or if a query without an end
-    cannot run.
+    the table's present columns. The constructor raises QueryError if the query cannot run, or if the query needs an end
+    and has none.
     """
 
     def __init__(
@@ -67,7 +73,7 @@ class Steps:
         columns: Sequence[str] | None = None,
     ) -> None:
         self.columns = columns
-        """The names of the table's columns that the query can use. None until the table is found."""
+        """The names of the table's columns that the query can use. The value is None until the table is found."""
         self._repeatable = repeatable
         self._engines = engines
         self._clock = clock
@@ -124,7 +130,7 @@ class Steps:
         `rows` is the number of rows that the query has returned so far.
         """
         # Read the clock first and the end of the table afterwards. The last step must have all rows that are stored
-        # before the query is due.
+        # before the moment `due`.
         now = self._launched if self._at_once else to_ms(self._clock())
         mark = self._engine.stored.mark(self._query.table) if self._marked else None
         read = self.schedule.covered if before is None else before
@@ -172,8 +178,8 @@ class Steps:
         """Return the moment up to which the query has read all events, in epoch milliseconds.
 
         If the query returns rows, this is the moment of the last call of `next`, but at most the end of the range. If
-        the query groups by periods, this is the end of `step`, which is the last step so far. If the moment is unknown,
-        0 is returned.
+        the query groups by periods, this is the end of `step`, which is the last step so far. Return 0 if a query by
+        periods has had no step yet, and for a query with a single step.
         """
         match self.schedule.kind:
             case StepKind.ARRIVALS:
@@ -185,11 +191,11 @@ class Steps:
     def plan(self, step: Step, *, dated: bool = False) -> Plan:
         """Compile the plan of a step. With `dated`, the plan has an additional column with the date of each row.
 
-        Raises ServiceError if the table was replaced by a table with other columns. A column with another type than in
-        the previous step also raises ServiceError. A `repeatable` query accepts another type.
+        Raises ServiceError if the table was replaced by a table with other columns. If a column has another type than
+        in the previous step, a `repeatable` query uses the new type. Any other query raises ServiceError.
         """
         tables = self._tables()
-        key = step, dated, id(tables)  # a write may have changed the order or the columns of a table
+        key = step, dated, id(tables)  # a write may have changed the columns of a table, or its order
         if self._planned is not None and self._planned[0] == key:
             return self._planned[1]
         limit = self.schedule.limit
@@ -214,7 +220,7 @@ class Steps:
         return plan
 
     def _with_first_columns(self, tables: Catalog) -> Catalog:
-        """Return the catalog with only those columns of the query's table that the table had at the first step."""
+        """Return the catalog without the columns that the query's table got after the first step."""
         table = tables.get(self._query.table)
         if table is None:
             return tables
@@ -227,10 +233,10 @@ class Steps:
         }
 
     def _tables(self) -> Catalog:
-        """Return the tables of the query's engine.
+        """Return the tables of the engine that has the query's table.
 
-        If the query's table is not among these tables, also search the other engines. Raises Unavailable if the query's
-        table cannot be read.
+        If the query's table is not among these tables, return the tables of all engines. Raises Unavailable if the
+        query's table cannot be read.
         """
         name = self._query.table
         tables = self._engine.stored.tables()
@@ -254,8 +260,8 @@ def _schedule_of(
 ) -> tuple[tree.Query, Schedule]:
     """Make the schedule of a query.
 
-    Also return the query without the limits and offsets that apply to all steps together. The schedule applies these
-    limits and offsets.
+    Also return the query that each step runs. In a query with several steps, this query has no limits and offsets,
+    because limits and offsets count the rows of all steps together. The schedule then applies the limits and offsets.
     """
     start, end = to_ms(request.range.start), request.range.end
     over = end is not None and (complete or end <= launched)
@@ -299,7 +305,7 @@ def period_of(query: tree.Query) -> int | None:
 
 
 def _count_query(query: tree.Query) -> tree.Query:
-    """Return the query that counts the events that `query` would group."""
+    """Return a query that counts the events that `query` would put into groups."""
     at = next(at for at, clause in enumerate(query.clauses) if isinstance(clause, tree.Group))
     whole = (tree.Group(None, ()), tree.Select((tree.Item(tree.Call("count", ())),)))
     return replace(query, clauses=(*query.clauses[:at], *whole))

@@ -29,8 +29,8 @@ class AskedQuery:
     limit: int | None = None
     destination: Destination | None = None
     continues: str | None = None
-    """The ID of the earlier job that the new job continues. None if the job continues no other job."""
+    """The ID of the earlier job that the new job continues. The value is None if the new job continues no other job."""
     temporary_table: str | None = None
-    """The ID of the temporary table that the query reads. None if the query reads a stored table."""
+    """The ID of the temporary table that the query reads. The value is None if the query reads a stored table."""
     ip_as_string: bool | None = None
     keep_alive: KeepAlive | None = None

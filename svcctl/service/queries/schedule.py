@@ -1,8 +1,8 @@
 """The schedule of a query, and the choice of its next step. The result of `next_step` depends only on its arguments.
 
-A Step contains every value that affects its rows, so a step can be repeated. A response keeps its last step in memory.
-A job saves its last step. Rows are numbered through all steps of a query. `skip` and `limit` count the rows of all
-steps together.
+A Step contains every value that affects the rows of the step, so a step can be repeated. A response keeps its last step
+in memory. A job saves its last step. The rows of all steps of a query are numbered together. `skip` and `limit` count
+the rows of all steps together.
 
 A Mark is a position in a table: the end of the table at some moment.
 """
@@ -28,14 +28,14 @@ class StepKind(StrEnum):
     ONCE = "once"
     """The query has a single step over the whole range."""
     ARRIVALS = "arrivals"
-    """Each step has the rows that were stored since the previous step, with any date. So late events are included."""
+    """Each step has the rows that were stored since the previous step. Rows with old dates are included."""
     BUCKETS = "buckets"
-    """Each step has the periods that ended since the previous step."""
+    """Each step has the groups of the periods that were closed since the previous step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The facts that determine the steps of a query. Moments are in epoch milliseconds, durations in milliseconds.
+    """The values that determine the steps of a query. Moments are in epoch milliseconds, and durations in milliseconds.
 
     The last step runs at the moment `due`. If `due` is None, the query never ends. `period` is the length of the
     periods by which the query groups. A period stays open for `lag` after its end.
@@ -50,7 +50,10 @@ class Schedule:
     period: int = 0
     lag: int = LAG_MS
     covered: CoveredEvents | None = None
-    """The events that the query leaves out because it continues another query. None if it continues no query."""
+    """The events that the query leaves out because it continues a job.
+
+    The value is None if the query continues no job.
+    """
 
     def over(self, step: Step | None, rows: int) -> bool:
         """Whether `step` is the last step of the query.
@@ -67,9 +70,9 @@ class Step:
     A step reads the rows between the positions `since` and `until`, with dates from `start` to `end`.
 
     Moments are in epoch milliseconds. `first` is the number of the step's first row, counted from 0 through all steps.
-    Before this row, `skip` rows are left out. If `since` is None, the step begins with the first row of the table. If
-    `until` is None, the step reads all rows that are stored when the step runs. `now` is the value of now() in the
-    query. `last` is True for the last step of the query.
+    The step leaves out `skip` rows before its first row. If `since` is None, the step begins with the first row of the
+    table. If `until` is None, the step reads all rows that are stored when the step runs. `now` is the value of now()
+    in the query. `last` is True for the last step of the query.
     """
 
     first: int
@@ -114,7 +117,10 @@ class CoveredEvents:
 
 
 def covered_after(before: CoveredEvents | None, step: Step) -> CoveredEvents:
-    """Return the events that a job has read after a step. `before` are the events that the job left out."""
+    """Return the events that a job has read after a step.
+
+    `before` are the events that the job has left out, because an earlier job had already read these events.
+    """
     if step.end is None:
         return CoveredEvents(step.until, step.until, None)
     return CoveredEvents(before.since if before else None, step.until, step.end)
@@ -148,14 +154,15 @@ def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark
     since = covered.since if covered is not None and schedule.kind is StepKind.BUCKETS else None
     if before is None and covered is not None and schedule.kind is StepKind.ARRIVALS:
         if covered.end is not None and (end is None or covered.end < end):
-            # First read the events that were stored earlier, but have later dates.
+            # First read the events that were already stored when the earlier job ended, but have later dates than the
+            # earlier job has read.
             return Step(rows, 0, covered.since, covered.until, covered.end, end, now, last=False)
         return Step(rows, 0, covered.until, mark, schedule.start, end, now, last)
     if before is None:
         return Step(rows, schedule.skip, since, mark, first, end, now, last)
     if before.skip and rows == before.first:
-        # All rows of the step were skipped. The step is repeated with a later end, so that its skipped rows need not be
-        # counted.
+        # All rows of the step were skipped. The step is repeated with a later end, so that nobody has to count the
+        # skipped rows.
         return replace(before, until=mark, end=end, now=now, last=last)
     if schedule.kind is StepKind.ARRIVALS:
         return Step(rows, 0, before.until, mark, schedule.start, end, now, last)

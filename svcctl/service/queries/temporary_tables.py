@@ -1,4 +1,4 @@
-"""Temporary tables. One client can query its own files as the table `file` while its request is open.
+"""Temporary tables. A client can query its own files as the table `file` while its request is open.
 
 Each table has a separate engine in memory, so no other client can see the table. The engine writes data that does not
 fit in memory to a temporary directory. If the process is killed, the next start removes this directory.
@@ -19,14 +19,14 @@ from svcctl.service.language import parse
 from svcctl.service.queries.concurrency import TOO_MANY_REQUESTS, OpenQuery
 
 MAX_TEMPORARY_TABLES = 8
-"""The maximum number of temporary tables at once.
+"""The maximum number of temporary tables that exist at the same time.
 
 The engine of each table may need as much memory as the engine of the stored tables.
 """
 
 
 class NotTheFile(NotFound):
-    """The error for a query of loaded files that reads another table than `file`."""
+    """The error for a query of loaded files if the query reads a table other than `file`."""
 
     reason = "not-the-file"
 
@@ -41,7 +41,7 @@ class NotTheFile(NotFound):
 def check_query(text: str) -> None:
     """Check a query of loaded files.
 
-    Raises QueryError if the query cannot be parsed. Raises NotTheFile if the query reads another table than `file`.
+    Raises QueryError if the query cannot be parsed. Raises NotTheFile if the query reads a table other than `file`.
     """
     if (table := parse(text).table) != FILE_TABLE:
         raise NotTheFile(table)
@@ -61,14 +61,14 @@ class TemporaryTable:
     _engines: Engines | None = None
 
     def open(self, engine: AbstractContextManager[Engine]) -> Tables:
-        """Open the engine of the table, and return the Tables object of this engine. The table will be stored there."""
+        """Open the engine of the table, and return the engine's Tables object, in which the table will be stored."""
         opened = self._closing.enter_context(engine)
         self._engines = Engines(opened)
         return opened.stored
 
     @property
     def engines(self) -> Engines:
-        """An Engines object that has only the engine of this table. Raises NotFound before `open` was called."""
+        """An Engines object that has only the engine of this table. Raises NotFound if `open` was not called yet."""
         if self._engines is None:
             raise _gone()
         return self._engines

@@ -1,7 +1,7 @@
 """Arrow columns of text as bytes, without a Python object for each row.
 
-Only this module reads the buffers of text columns. All rows of a column are adjacent in one buffer. The offsets of the
-rows have 32 bits (string, binary) or 64 bits (large_string, large_binary).
+Only this module reads the buffers of text columns. The texts of a column are adjacent in one buffer. The offsets of the
+rows in the buffer have 32 bits (string, binary) or 64 bits (large_string, large_binary).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def offsets(rows: pa.Array) -> memoryview:
     """Return the offset in the buffer at which each row begins, followed by the offset at which the last row ends."""
     large = pa.types.is_large_string(rows.type) or pa.types.is_large_binary(rows.type)
     _, starts, _ = rows.buffers()
-    if starts is None:  # the column has never had rows
+    if starts is None:  # a column that never had rows has no buffer
         return memoryview(bytes(8)).cast("q")
     return memoryview(starts).cast("q" if large else "i")[rows.offset : rows.offset + len(rows) + 1]
 

@@ -1,13 +1,13 @@
 """SQL expressions of DuckDB that turn a value into text: plain, for JSON, for csv and tsv, and for XML.
 
 The functions take the SQL of a value, and most functions also take its type. Cells are later joined by `concat`, which
-was measured to be the fastest way to make a line. `concat` skips nulls. So a null cell is empty, unless the expression
-turns null into a text.
+was measured to be the fastest way to make a line. `concat` skips nulls. So a cell is empty if its expression returns
+null.
 
 A test for special characters is a single call on the column itself. If DuckDB stores the column as a dictionary, DuckDB
 runs such a test only once per distinct value.
 
-A number that JSON cannot represent (NaN, infinity) becomes null in every format, so that all formats agree.
+JSON cannot represent NaN and infinity. These numbers become null in every format, so that all formats agree.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ DATES = {
 `{offset}` is replaced by Z or an offset such as +0200.
 """
 
-# CR is written as a reference because XML readers change a literal CR. LF is written as a reference because each row
-# must stay on one line. XML 1.0 forbids some characters, even as references.
+# CR is written as a character reference because XML readers change a literal CR. LF is written as a character reference
+# because each row must stay on one line. XML 1.0 forbids some characters, even as character references.
 _XML_REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;"}
 _XML_FORBIDDEN = [*(chr(code) for code in range(32) if chr(code) not in "\t\n\r"), "\ufffe", "\uffff"]
 

@@ -1,4 +1,4 @@
-"""The base class of every response format, and the facts about a response that formats need in addition to its rows."""
+"""The base classes of response formats, and the values that formats need in addition to the rows of a response."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SPOOL_BLOCK_BYTES = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """The facts about a response that formats need in addition to its rows.
+    """The values that formats need in addition to the rows of a response.
 
-    `cid` is the request's ID, and `timestamp` the time in epoch milliseconds. `dates` is the form of timestamps in csv,
-    tsv, xml and xls. `line_end` ends each line in json/simple, json/simple/compact, csv and tsv.
+    `cid` is the ID of the request. `timestamp` is the time in epoch milliseconds. `dates` is the form of timestamps in
+    csv, tsv, xml and xls. `line_end` ends each line in json/simple, json/simple/compact, csv and tsv.
 
     IP addresses are written as numbers if `ip_as_string` is False, and as text otherwise. The response states the type
     `str` for addresses if `ip_as_string` is None, and the type `ip4` otherwise.
@@ -52,12 +52,12 @@ class Encoder:
             send encoder.tail(), or encoder.error(…) when a plan failed
 
     A response may run several plans with the same columns, for example for a continuous query. `padding` may be sent
-    after any chunk to keep the connection alive. The constructor raises ServiceError if the request chose padding that
-    the format cannot have.
+    after any chunk to keep the connection alive. The constructor raises ServiceError if the format does not allow the
+    padding that the request has chosen.
 
-    A format with `streams` False needs every row before it sends the first byte. Its head and its chunks are empty, and
-    `tail` sends everything. A failure must be reported before `tail` is called. Such a format is not possible for a
-    query without an end.
+    If `streams` is False, the format needs every row before the first byte. The head and the chunks are then empty, and
+    `tail` returns the whole response. A failure must be reported before `tail` is called. Such a format is not possible
+    for a query without an end.
     """
 
     content_type: ClassVar[str]
@@ -73,7 +73,7 @@ class Encoder:
         self.columns = _with_addresses(columns, Type.STR if chosen is None else Type.IP4)
         """The columns of the response, with the types that the response states."""
         self.value_columns = _with_addresses(columns, Type.INT8 if chosen is False else Type.IP4)
-        """The columns with the types of the values that are written.
+        """The columns of the response, with the types in which the values are written.
 
         Addresses that are written as numbers have the type int8.
         """
@@ -89,7 +89,7 @@ class Encoder:
         return b""
 
     def expressions(self) -> list[str]:
-        """Return DuckDB expressions over the plan's columns. `chunk` gets the values of these expressions.
+        """Return DuckDB expressions over the plan's columns. Each batch of `chunk` has the values of these expressions.
 
         In the expressions, the columns have the names c0, c1 and so on.
         """
@@ -104,7 +104,7 @@ class Encoder:
         yield b""
 
     def headers(self) -> Mapping[str, str]:
-        """Return additional HTTP headers. Only a format with `streams` False can have additional headers."""
+        """Return additional HTTP headers. A format can have additional headers only if `streams` is False."""
         return {}
 
     def late(self, count: int, lag: float) -> bytes:

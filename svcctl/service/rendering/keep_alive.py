@@ -15,9 +15,9 @@ from svcctl.errors import ServiceError
 class PaddingForms:
     """The rules for padding in a response format.
 
-    `separators` is the text of an empty row, which has only separators. `separators` is None for a format without
-    separators. `is_row` returns True for a line that a reader could mistake for a row or an error. `is_row` is None for
-    the documents json, json/compact and xml, which allow only white space as padding.
+    `separators` is the text of an empty row, which consists only of separators. For a format without separators,
+    `separators` is None. `is_row` returns True for a line that a reader could mistake for a row or an error. In json,
+    json/compact and xml, `is_row` is None, because these documents allow only white space as padding.
     """
 
     separators: str | None = None

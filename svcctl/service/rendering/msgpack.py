@@ -1,4 +1,7 @@
-"""The response in MessagePack. The number of rows must come first, so all rows are first kept in a temporary file."""
+"""The response in MessagePack.
+
+The number of rows comes before the rows, so all rows are first kept in a temporary file.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,8 @@ from svcctl.service.rendering.encoder import SPOOL_BLOCK_BYTES, Rendering, Spool
 class MsgPack(SpooledFormat):
     """The response format msgpack, which has the structure of the JSON format in MessagePack.
 
-    A batch is encoded column by column: Arrow makes the bytes of all cells of a column at once. Then Arrow joins the
-    keys and the cells of each row. Numbers have the fixed width of their type.
+    A batch is encoded column by column. Arrow makes the bytes of all cells of a column at once. Then Arrow joins the
+    names of the columns and the cells of each row. Numbers have the fixed width of their type.
     """
 
     content_type = "application/msgpack"
@@ -112,7 +115,7 @@ def _text_header(length: int) -> bytes:
 
 @cache
 def _headers() -> pa.Array:
-    """Return the MessagePack headers of texts of 0 to 4095 bytes, by length."""
+    """Return an array with the MessagePack header for each length of a text from 0 to 4095 bytes."""
     return pa.array([_text_header(length) for length in range(4096)], pa.binary())
 
 

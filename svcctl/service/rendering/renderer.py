@@ -1,8 +1,8 @@
 """DuckDB as the renderer of rows.
 
-DuckDB evaluates expressions over the columns of a plan, whichever reader runs the plan. If the reader runs its plans in
-DuckDB, the plan and the expressions are one statement. The batches of any other reader are passed to a separate DuckDB
-in memory, which evaluates the expressions.
+For every reader, DuckDB evaluates expressions over the columns of a plan. If the reader itself runs plans in DuckDB,
+one statement runs the plan and evaluates the expressions. The batches of any other reader are passed to a separate
+DuckDB in memory, which evaluates the expressions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Row formats: the text of a row in a response, a file or a message.
 
-A row format has the bytes before the first row, and a DuckDB expression for the text of a row. The expression uses the
-columns c0, c1, … of a plan.
+A row format makes the bytes before the first row, and a DuckDB expression for the text of a row. In this expression,
+the columns of a plan have the names c0, c1 and so on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from svcctl.service.rendering import cells
 
 @dataclass(frozen=True, slots=True)
 class DateStyle:
-    """The form of timestamps in formats that allow a choice: a key of `cells.DATES`, and a time zone."""
+    """The form of timestamps: a key of `cells.DATES`, and a time zone. Some formats do not use this form."""
 
     format: str = "default"
     zone: timezone = UTC
@@ -42,7 +42,8 @@ class SeparatedRows:
     """The row format of csv and tsv. Null becomes an empty cell, and an empty text becomes `""`.
 
     Cells are in quotes only if needed. In a row with only nulls, the first cell is `""`. Without these quotes, readers
-    would take the row for padding, and would lose the row. A first cell that is equal to `reserved` is also in quotes.
+    would take the row for padding, and would lose the row. A first cell with the text `reserved` is also in quotes,
+    because this text marks an error row.
     """
 
     separator: str

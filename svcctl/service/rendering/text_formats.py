@@ -24,12 +24,13 @@ IN_STREAM = "svc.api.error"
 ERROR_CELLS = 3
 """The number of cells in the error row of csv and tsv.
 
-If the data has the same number of columns, a first cell with the text IN_STREAM is put in quotes.
+If the data has the same number of columns, a row could look like an error row. So the text IN_STREAM is put in quotes
+in the first cell of such data.
 """
 
 
 class StreamedFormat(Encoder):
-    """The base class of formats that stream. A response has a head, the text of each row, and a tail."""
+    """The base class of formats that stream. A response consists of a head, the texts of the rows, and a tail."""
 
     def row(self) -> rows.RowFormat:
         """Return the row format of the response."""
@@ -193,10 +194,10 @@ def metadata(columns: Sequence[Column]) -> dict[str, object]:
 
 
 def error_members(name: str, code: int, message: str) -> str:
-    """Return the members that end a JSON document after an error. The members contain the error twice.
+    """Return the members that end a JSON document after an error.
 
-    Some clients search the text for the name followed directly by the array. Other clients search for the name followed
-    by white space and the array.
+    The members contain the error twice, because clients search the text of the document in two ways. Some clients
+    expect the array directly after the name. Other clients expect white space between the name and the array.
     """
     error = compact([code, message])
     return f'"context":{{"{name}":\n{error}}},"{name}":{error}'

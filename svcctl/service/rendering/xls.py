@@ -19,7 +19,10 @@ from svcctl.service.rendering import cells
 from svcctl.service.rendering.encoder import Rendering, SpooledFormat
 
 CUT_TEXTS = "x-svc-cut-texts"
-"""The HTTP header with the number of texts that were cut to fit a cell. The header is absent if no text was cut."""
+"""The name of the HTTP header with the number of texts that were cut to fit a cell.
+
+The header is absent if no text was cut.
+"""
 
 
 class Xls(SpooledFormat):
@@ -66,7 +69,7 @@ class Xls(SpooledFormat):
 
 @contextmanager
 def _as_refusals() -> Iterator[None]:
-    """Turn an IncompleteResult that the block raises into a ServiceError for the client."""
+    """If the block raises IncompleteResult, raise a ServiceError for the client instead."""
     try:
         yield
     except IncompleteResult as error:

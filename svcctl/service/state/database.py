@@ -1,10 +1,10 @@
-"""The databases that store the state of the service. Each of them implements the protocol `Database`.
+"""The databases that store the state of the service. Each kind of database implements the protocol `Database`.
 
     sqlite.py       a file, for one service process and the commands that run at the same time
     postgresql.py   a server, for several service processes
 
 A database opens connections, and hides the differences between SQLite and PostgreSQL. The tables are defined in
-`schema`. The queries on a table are in the module of the table's noun, such as `accounts`.
+`schema`. The queries on a table are in the module that is named after the content of the table, such as `accounts`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from svcctl.errors import Unavailable
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A kind of failure of the state. A failure has a message and a hint for clients, and advice for the operator."""
+    """A kind of failure of the database. It has a message and a hint for clients, and advice for the operator."""
 
     reason: str
     status: int
@@ -78,8 +78,8 @@ STATE_AWAY = Failure(
 class StateUnavailable(Unavailable):
     """The error that is raised while the service cannot use its state.
 
-    The operation may or may not have been done, and can be repeated. The message is for clients. `detail` and `advice`
-    are for the operator: `detail` names the database and the reason, and `advice` says what to do.
+    The failed operation may or may not have been done, and can be repeated. The message is for clients. `detail` and
+    `advice` are for the operator: `detail` names the database and the reason, and `advice` says what to do.
     """
 
     def __init__(self, failure: Failure, database: str, reason: str, advice: str | None = None) -> None:
@@ -106,7 +106,7 @@ class Database(Protocol):
     lock_wait_seconds: float = 0
     """The seconds for which a transaction for writing is retried while the database is locked.
 
-    0 if the database server waits.
+    The value is 0 if the database server itself waits for the lock.
     """
     foreign: str
     """The operator's advice if the database has tables of other programs."""
@@ -122,25 +122,29 @@ class Database(Protocol):
 
     @abstractmethod
     def translate_errors(self) -> AbstractContextManager[None]:
-        """Turn the driver's errors in the block into StateUnavailable. Errors that show a defect stay unchanged.
+        """Turn the driver's errors in the block into StateUnavailable.
 
-        Raises ServiceError for a value that the database cannot store.
+        Errors that show a defect of svcctl stay unchanged. Raises ServiceError for a value that the database cannot
+        store.
         """
 
     @abstractmethod
     def upgrading(self, driver: Any) -> AbstractContextManager[None]:
-        """Prepare the connection for an upgrade, which the block runs. Restore the connection afterwards."""
+        """Prepare the connection for an upgrade in the block, and restore the connection after the block."""
 
     @abstractmethod
     def keep_copy(self, driver: Any, version: str) -> str:
-        """Keep a copy of the tables before the upgrade to a version. Return a text that says where the copy is.
+        """Keep a copy of the tables before the upgrade to `version`. Return a text that says where the copy is.
 
         Raises Locked if other processes use the tables of an older version.
         """
 
     @abstractmethod
     def mark_version(self, driver: Any, version: str) -> None:
-        """Record that the connection uses the tables of a version. `keep_copy` in other processes reads this record."""
+        """Record that the connection uses the tables of `version`.
+
+        In other processes, `keep_copy` reads this record.
+        """
 
     @abstractmethod
     def moment(self) -> ColumnElement[int]:

@@ -1,12 +1,12 @@
-"""The record of the service's own file of events. This record is stored in the state.
+"""The record of the service's own file of events, which is stored in the state.
 
-When the service starts, it uses the record to detect lost events. The record has the identity of the file, and the
-position of the end of each table. This position never becomes smaller.
+When the service starts, the service uses the record to detect lost events. The record has the identity of the file, and
+the position of the end of each table. This position never becomes smaller while no events are lost.
 
-Events are lost if the identity of the file differs from the record. Events are also lost if a table ends at a smaller
-position than in the record. This happens if the file was removed or replaced by an older copy. It also happens if the
-write-ahead log of the file was removed or damaged. A loss is stored until an operator confirms it. If the state has no
-record, the present file is accepted.
+Events are lost if the identity of the file differs from the record, or if a table ends at a smaller position than in
+the record. Possible reasons are that the file was removed or replaced by an older copy, or that the write-ahead log of
+the file was removed or damaged. A loss is stored until an operator confirms the loss. If the state has no record, the
+present file is accepted.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from svcctl.service.state.store import Store, replace
 from svcctl.words import counted
 
 LIVE_SECONDS = 60.0
-"""The minimum time, in seconds, between two writes of the ends of growing tables.
+"""The minimum time, in seconds, between two regular writes of the record while tables grow.
 
-After a load, the ends are written at once.
+After a load, the record is written at once.
 """
 
 _COLUMNS = schema.events_files.c
@@ -38,8 +38,8 @@ _COLUMNS = schema.events_files.c
 class Loss:
     """A loss of events.
 
-    `tables` has the maximum number of events that each table can have lost. `since` is the moment at which the loss was
-    first noticed, in epoch milliseconds. `whole` means that the whole file was missing or replaced.
+    `tables` has the maximum number of events that each table can have lost. `since` is the moment, in epoch
+    milliseconds, at which the loss was first noticed. `whole` is True if the whole file was missing or replaced.
     """
 
     since: int
@@ -84,10 +84,10 @@ class EventsRecord:
         self._moment = 0.0
         self._lock = Lock()
         self.loss: Loss | None = None
-        """The loss that nobody has confirmed yet. None if there is no such loss."""
+        """The loss that nobody has confirmed yet. The value is None if there is no such loss."""
 
     def check(self, *, adopts: bool = False) -> Loss | None:
-        """Compare the file of events with the record when the service starts.
+        """When the service starts, compare the file of events with the record, and write a new record.
 
         Return a new loss, or None if there is no new loss. With `adopts`, nothing is compared, and the record is
         replaced. A start after a reset uses `adopts`, because the reset has deleted the events.
@@ -113,7 +113,7 @@ class EventsRecord:
         return new
 
     def record_in_time(self) -> None:
-        """Record the ends of all tables after a change, but at most once in LIVE_SECONDS.
+        """Record the ends of all tables if the file has changed and the last record is at least LIVE_SECONDS old.
 
         Raises the errors of `record`.
         """
@@ -128,7 +128,7 @@ class EventsRecord:
             self._recorded, self._writes, self._moment = ends, writes, time.monotonic()
 
     def confirm(self) -> Loss | None:
-        """Confirm the loss: delete it from the record and return it. Return None if there is no loss.
+        """Confirm the loss, so that it is deleted from the record. Return the loss, or None if there is no loss.
 
         Raises StateUnavailable if the state cannot be written.
         """

@@ -1,11 +1,11 @@
 """The shared folder that belongs to a state. The jobs in the state read the tables in this folder.
 
 A service with another folder, or without a folder, would not find the tables of these jobs, and would end the jobs. So
-the identity of the folder is stored in the state, and also in an object in the folder. The same folder may have several
-addresses.
+the identity of the folder is stored in the state, and also in an object in the folder. The identity is needed because
+the same folder may have several addresses.
 
-A state that several services share keeps its folder. The state of a single service may change to a folder at another
-address.
+If several services share a state, the folder of the state cannot be changed. A single service may change to a folder at
+another address.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ NO_FOLDER = "none"
 def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | None:
     """Check that a folder belongs to the state. If the state has no folder yet, the folder becomes the state's folder.
 
-    With `create`, a new folder is created. If the state of a single service changes its folder, return the address of
-    the former folder. Return "none" if such a state had no folder before. Otherwise, return None.
+    With `create`, a new folder is created. If a single service has changed its folder, return the address of the former
+    folder. This address is "none" if the service had no folder before. Return None if the folder has not changed, if
+    the state is new, or if several services share the state.
 
-    Raises Unavailable if the folder does not exist or has another identity. Raises UsageError if a shared state has a
-    folder and the service has no folder.
+    Raises Unavailable if the folder does not exist or has another identity. Also raises UsageError if a shared state
+    has a folder and the service has no folder.
     """
     row = _stored_folder(store)
     if row is not None and row.identity and (store.shared or (folder is not None and row.uri == folder.uri)):

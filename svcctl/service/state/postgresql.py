@@ -1,7 +1,7 @@
 """The state in a PostgreSQL database (13 or newer). Several service processes can use this database at once.
 
-An advisory lock lets only one process write at a time. So a transaction may read before it writes, as in SQLite. If a
-process hangs during a transaction, the server ends the transaction and the connection after IDLE_MS.
+An advisory lock lets only one process write at a time. So a transaction can safely read before it writes, as in SQLite.
+If a process hangs during a transaction, the server ends the transaction and the connection after IDLE_MS.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ IDLE_MS, WAIT_MS = 2000, 15_000
 Both are in milliseconds. The time of a statement includes its wait for the lock.
 """
 PAUSE_SECONDS = 0.5
-"""After a failed connection, further attempts fail at once for this number of seconds."""
+"""After a failed attempt to connect, further attempts fail at once for this number of seconds."""
 CONNECTION: Mapping[str, Any] = {
     "connect_timeout": 3,
     "tcp_user_timeout": 5000,
@@ -63,7 +63,7 @@ ADVICE = {
 }
 """The operator's advice if a connection is refused. Each key is a part of the server's message.
 
-Messages are compared because the driver gives no error code.
+The text of the message is compared because the driver gives no error code.
 """
 FAILURES: Mapping[type[psycopg.Error], tuple[Failure, str | None]] = {
     errors.DiskFull: (STATE_FULL, None),
@@ -80,7 +80,7 @@ FAILURES: Mapping[type[psycopg.Error], tuple[Failure, str | None]] = {
 }
 """The failure and the advice for each class of errors. The first class that matches is used.
 
-Other errors are defects, except an error that reports a lost connection.
+An error of another class is a defect of svcctl, except if the error reports a lost connection.
 """
 OPEN = "svcctl state "
 """The beginning of the name of a session in pg_stat_activity. The version of the session's tables follows."""
@@ -169,7 +169,7 @@ class PostgreSQL(Database):
         driver.execute(SESSION)
 
     def keep_copy(self, driver: Any, version: str) -> str:
-        """Make no copy. The upgrade is one transaction, and the operator of the server is responsible for backups.
+        """Make no copy, because the upgrade is one transaction. The returned text refers to the backups of the server.
 
         Raises Locked if processes of an older svcctl use the database.
         """

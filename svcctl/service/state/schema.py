@@ -58,9 +58,9 @@ class JsonText(TypeDecorator[Any]):
 
 
 TEXT = Text().with_variant(Text(collation="C"), "postgresql")
-"""Text that both databases order by code point. SQLite always orders text by code point."""
+"""The type of text columns, which both databases order by code point. SQLite always orders text by code point."""
 INTEGER = BigInteger().with_variant(Integer(), "sqlite")
-"""A 64-bit integer: a count, a key, or a moment in epoch milliseconds."""
+"""The type of integer columns with 64 bits, such as a count, a key, or a moment in epoch milliseconds."""
 DOUBLE: TypeEngine[float] = Double().with_variant(REAL(), "sqlite")
 
 metadata = MetaData()
@@ -71,7 +71,7 @@ def _table(name: str, *parts: Any) -> Table:
 
 
 version = Table("alembic_version", metadata, Column("version_num", String(32), primary_key=True))
-"""A table with one row, which has the version of all tables.
+"""A table with a single row. This row has the version of all tables.
 
 Alembic defines the name of the table and of its column.
 """
@@ -145,8 +145,8 @@ accounts = _table(
 )
 """The table of accounts.
 
-An account belongs to a domain or to a reseller. `name` says who uses the key. `created` is null for a key that was
-created before version 0003.
+An account belongs to a domain or to a reseller. `name` says who uses the account's API key. `created` is null for a key
+that was created before version 0003.
 """
 users = _table("users", Column("email", TEXT, primary_key=True))
 members = _table(
@@ -208,10 +208,10 @@ jobs = _table(
 A job belongs to a domain or to a reseller. A job that was launched later has a higher `number`. `place` is the
 identifier of the service that has the job's events. `place` is null if every service process has these events.
 
-`holder`, `fence` and `expires` are the lease of the process that runs the job. `generated`, `reached` and `accepted`
-are the progress that this process reports. `failing_since` is the moment at which the job began to fail. `delivered` is
-the moment at which rows of the job were last delivered. `verified` is the date up to which the destination was found to
-have all rows. `kept_from` is the date from which the destination keeps rows.
+`holder`, `fence` and `expires` are the lease of the process that runs the job. This process reports the progress of the
+job in `generated`, `reached` and `accepted`. `failing_since` is the moment at which the job began to fail. `delivered`
+is the moment at which rows of the job were last delivered. `verified` is the date up to which the destination was found
+to have all rows. `kept_from` is the date from which the destination keeps rows.
 """
 Index("jobs_by_domain", jobs.c.domain)
 job_steps = _table(
@@ -251,5 +251,5 @@ events_files = _table(
 """The files of events, one row for each service.
 
 `place` is the identifier of the service (see `process.place`). `identity` is the identity of the file. `tables` has the
-end of each table and its number of events. `loss` is the loss of events until somebody confirms it.
+end of each table and its number of events. `loss` is the loss of events, until an operator confirms the loss.
 """

@@ -1,9 +1,9 @@
 """The state of the service: all data except the events, in a database that survives kill -9.
 
-The store owns the connection to the database, its lock and its transactions, and it upgrades the tables. The store has
-no queries on the tables. These queries are in the modules of the nouns, such as `accounts`. The queries use the tables
-of `schema`, so they do not depend on the kind of database. Other processes, such as `svcctl service accounts`, may open
-the database at the same time.
+The store owns the connection to the database, a lock and the transactions, and upgrades the tables. The store has no
+queries on the tables. These queries are in other modules, such as `accounts`. The queries use the tables of `schema`,
+and so do not depend on the kind of database. Other processes, such as `svcctl service accounts`, may open the database
+at the same time.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Store:
         """Open the database, and create or upgrade its tables. If `place` is a path, the database is an SQLite file.
 
         `fill` stores the first rows, in the transaction that creates the tables. Tables of an older version are
-        upgraded with `scripts`, after the database has made a copy if it can. `before_upgrade` can raise an error to
+        upgraded with `scripts`. Before the upgrade, an SQLite file is copied. `before_upgrade` can raise an error to
         prevent an upgrade.
 
         Raises UsageError if the tables are damaged, or were written by a newer svcctl or by another program. Raises
@@ -117,10 +117,10 @@ class Store:
             connection.execute(select(true()))
 
     def cached_value(self, key: Hashable, read: Callable[[Connection], T]) -> T:
-        """Return the cached result of `read`. After a change of the database, `read` is called again.
+        """Return the cached result of `read`. After any change of the database, `read` is called again.
 
-        So the account of a request is usually found without a query. The result None is not cached, because clients
-        could fill the cache with unknown keys.
+        With this cache, the account of a request is usually found without a query. The result None is not cached,
+        because clients could fill the cache with unknown keys.
         """
         with self._lock:
             version = self._present_version()
@@ -139,8 +139,8 @@ class Store:
     def _begin_writing(self, until: float) -> Transaction | None:
         """Begin a transaction for writing. If a transaction for writing has already begun, begin a savepoint.
 
-        Return None if another process has locked the database. After the moment `until` (of the monotonic clock), raise
-        StateUnavailable instead.
+        Return None if another process has locked the database, so that the caller can try again. After the moment
+        `until` of the monotonic clock, raise StateUnavailable instead.
         """
         begun = self._connection.get_execution_options().get("begin")
         if self._connection.in_transaction() and begun == self._database.writing:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, insert, inspect, select
 from svcctl.service.state import schema
 
 SCRIPTS = Path(__file__).parent
-"""The folder of the scripts, as Alembic expects it."""
+"""The folder that Alembic gets as the location of its scripts."""
 FOREIGN = ""
 """The result of `version_of` for a database that has only tables of other programs."""
 

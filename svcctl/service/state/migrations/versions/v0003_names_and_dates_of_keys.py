@@ -1,4 +1,4 @@
-"""Add the names of API keys, and the moments at which a key is created, expires and was last used."""
+"""Add the names of API keys, and the moments of a key's creation, expiry and last use."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ has one Tables object and one Reader. An `Engines` object has all tables of a se
 
 Some SQL differs between readers, for example safe arithmetic, date formats and patterns. This SQL comes from the
 reader's Dialect, which is a protocol in `language.dialect`. A stream of rows is a sequence of Arrow batches. The
-constant ARROW has the types of their columns. Callers never pass or get SQL text.
+constant ARROW has the Arrow types of the columns. Callers never pass or get SQL text.
 
 To store tables in another way, add a class that implements the protocol Tables. To run queries on another engine, add a
 Reader and a Dialect. The tests in tests/service/engines/test_conformance.py then show which methods are missing.
@@ -105,7 +105,7 @@ class Tables(Protocol):
 
     @abstractmethod
     def check(self) -> None:
-        """Raise Unavailable if the tables cannot be reached, so that queries and loads would fail."""
+        """Raise Unavailable if queries and loads would fail because the tables cannot be reached."""
 
     @abstractmethod
     def tables(self) -> Mapping[str, Table]:
@@ -119,7 +119,7 @@ class Tables(Protocol):
     def everywhere(self, name: str) -> bool:
         """Whether other service processes read the same table with the same marks.
 
-        If so, the other processes can take over the table's jobs.
+        If so, the other processes can take over the jobs that read the table.
         """
 
     @abstractmethod

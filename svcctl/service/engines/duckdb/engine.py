@@ -371,7 +371,7 @@ class DuckDBEngine(Reading):
         """Yield a connection for a plan, and the statements to run on it.
 
         At the end of the block, the statements are stopped. A table may get more rows or lose old rows at any moment.
-        So the marks are converted and all statements run in one transaction.
+        So one transaction converts the marks and runs all statements.
         """
         cursor = self._open_cursor()
         try:

@@ -15,8 +15,8 @@ The tables are Delta Lake tables. Several processes and engines read and write t
 
 For example, the table `web.access` is the Delta table `<URI>/web.access`, partitioned by day. Any tool that reads Delta
 tables can read this table. This package writes the commits itself instead of using the Delta library. There are two
-reasons. Replacing or dropping a table must be one commit. Commits must also be safe on a store that cannot refuse to
-overwrite an existing object.
+reasons. Replacing or dropping a table must be one commit. Commits must also be safe on a store that always overwrites
+existing objects.
 
 Each load has a number in the hidden column `_load`. Each row of a load has a number in the hidden column `_row`. Rows
 keep both numbers when files are rewritten. Rows with the same date are sorted by these numbers, so their order is the

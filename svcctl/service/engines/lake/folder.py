@@ -2,7 +2,7 @@
 
 If the disk of a folder is not mounted, the folder must not look like a folder without tables. The same is true if the
 folder was moved away. So each folder has an identity, which is stored in an object in the folder. All code that reads
-or writes is in a block of `reading`, `checked` or `writing`. These methods check the identity.
+or writes the folder runs in a `with` block of `reading`, `checked` or `writing`. These methods check the identity.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _log = logging.getLogger("svcctl.service")
 
 
 class Folder:
-    """A shared folder of tables. If the store needs a lock, all writers lock the file `lock_file`."""
+    """A shared folder of tables. With `lock_file`, every writer locks this file during a commit."""
 
     IDENTITY = ".svcctl"
     """The name of the object that contains the folder's identity.
@@ -113,7 +113,9 @@ class Folder:
         return content.decode(errors="replace").strip() or None
 
     def require(self, identity: str | None = None) -> None:
-        """Raise Unavailable if the folder is missing or was replaced by another folder. The disk may not be mounted.
+        """Raise Unavailable if the folder is missing or was replaced by another folder.
+
+        A folder is also missing while its disk is not mounted.
 
         From now on, the folder must have the identity `identity`. If `identity` is None, the folder must keep the
         identity that was read first.
@@ -154,7 +156,7 @@ class Folder:
 
     @contextmanager
     def _granted(self) -> Iterator[None]:
-        """Raise Unavailable if access is refused in the block. Access may be granted later."""
+        """Raise Unavailable if the storage refuses access in the block, because access may be granted later."""
         try:
             yield
         except UsageError as error:
@@ -248,7 +250,10 @@ def _check(uri: str) -> None:
 
 
 def _check_characters(uri: str) -> None:
-    """Raise UsageError for a path that a library misreads. For a local folder, also check the path without links."""
+    """Raise UsageError for a path that a library misreads.
+
+    For a local folder, also check the path to which links lead.
+    """
     scheme, _, rest = uri.partition("://") if "://" in uri else ("", "", uri)
     path = rest.partition("/")[2] if scheme == "hdfs" else rest  # the host may have brackets
     for place in (path, path if scheme else realpath(path)):

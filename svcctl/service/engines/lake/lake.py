@@ -235,7 +235,7 @@ class Lake:
     def _still_fits(self, table: Snapshot) -> bool:
         """Whether files that were written with the columns of a snapshot still fit the present table.
 
-        The files fit if columns were only added to the table.
+        The files fit if the only changes to the table are added columns.
         """
         now = self.snapshot(table.name)
         return now.columns[: len(table.columns)] == table.columns and now.hidden == table.hidden
@@ -384,7 +384,7 @@ def removal(table: Snapshot, path: str, now: int) -> dict[str, Any]:
 def _within(table: str, load: str) -> str:
     """Return the ID of a load in the log. This ID begins with the table's ID.
 
-    The log may also have the loads of earlier tables with the same name.
+    The table's ID is needed because the log may also have loads of earlier tables with the same name.
     """
     return f"{table}:{load}"
 

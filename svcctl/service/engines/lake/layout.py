@@ -22,7 +22,7 @@ from svcctl.service.language.types import Column, Type
 
 TYPE_KEY = "svcctl.type"
 LOADED_KEY = "svcctl.load"
-"""The key of the load's number in the commit of a load."""
+"""The key under which the commit of a load has the number of the load."""
 REMOVED_KEY = "svcctl.removed"
 """The key of a date in a commit that removes events. All removed events are earlier than this date."""
 ADDED_KEY = "svcctl.added"

@@ -42,8 +42,8 @@ def formatted(value: exp.Expr, pattern: DatePattern) -> exp.Expr:
 def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
     """Return SQL that reads a text in a date pattern as a timestamp.
 
-    The result of the SQL is null if the text does not fit the pattern. If the pattern contains a part twice, such as
-    the year, the last value is used.
+    The result of the SQL is null if the text does not fit the pattern. If the pattern contains a part (such as the
+    year) twice, the last value is used.
     """
     parts = [part for part in pattern if isinstance(part, DatePart)]
     groups = {part: index for index, part in enumerate(parts, start=1)}
@@ -71,7 +71,7 @@ def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
 
 
 def _date_format(time: str, parts: Iterable[DatePart | str]) -> str:
-    """Return SQL that writes a timestamp as text, in some parts of a date pattern.
+    """Return SQL that writes a timestamp as text with some parts of a date pattern.
 
     The letters of these parts are the same in Java's date patterns, which Spark uses.
     """

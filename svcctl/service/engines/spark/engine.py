@@ -102,7 +102,7 @@ def _name_of_files() -> str:
 
 
 def _over_files(plan: Plan, table: Snapshot, loads: Loads | None, matcher: Matcher, files_name: str) -> exp.Select:
-    """Return the plan's SELECT over the rows of the files. In the SELECT, `files_name` is the name of these rows."""
+    """Return the plan's SELECT over the rows of the files. In this SELECT, the table `files_name` has these rows."""
     select = plan.select.copy()
     node = next(node for node in select.find_all(exp.Table))
     for regexp in list(select.find_all(exp.RegexpLike, exp.RegexpExtract)):

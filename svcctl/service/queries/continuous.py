@@ -157,9 +157,9 @@ class Steps:
         return LateEvents(late.count + self._count(before, late.until, self._mark), self._mark)
 
     def _count(self, before: Step, since: Mark | None, until: Mark | None) -> int:
-        """Count the events between two positions that are dated before the end of the step `before`.
+        """Count the late events that were stored between two positions.
 
-        The periods of these events are already closed.
+        Late events are dated before the end of the step `before`, so their periods are already closed.
         """
         assert before.end is not None
         plan = compile(
@@ -195,7 +195,7 @@ class Steps:
         in the previous step, a `repeatable` query uses the new type. Any other query raises ServiceError.
         """
         tables = self._tables()
-        key = step, dated, id(tables)  # a write may have changed the columns of a table, or its order
+        key = step, dated, id(tables)  # a write may have changed the columns or the order of a table
         if self._planned is not None and self._planned[0] == key:
             return self._planned[1]
         limit = self.schedule.limit

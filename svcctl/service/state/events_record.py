@@ -47,7 +47,10 @@ class Loss:
     tables: Mapping[str, int]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the loss as JSON for clients. The members are the moment, the tables, and a sentence."""
+        """Return the loss as JSON for clients.
+
+        The members are the moment, the tables, and a text that describes the loss.
+        """
         return {"since": self.since, "tables": self.tables, "text": self.text}
 
     @property

@@ -87,7 +87,7 @@ def skip(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, nanosecond
 def rows(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, marks: Iterable[Mark | None]) -> list[int | None]:
     """Convert marks to row numbers in the current table.
 
-    Raises ServiceError for a mark of a dropped or moved table, and for a mark of lost rows.
+    Raises ServiceError if the table of a mark was dropped or moved, or if rows before a mark were lost.
     """
     marks = list(marks)
     if all(mark is None for mark in marks):

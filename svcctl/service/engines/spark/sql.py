@@ -30,7 +30,7 @@ Longer SQL is written once, as the argument of a lambda. Shorter SQL is repeated
 lambdas.
 """
 MAX_DEPTH = 12
-"""The maximum nesting depth of `Bound` expressions. With deeper nesting, servers take too long."""
+"""The maximum nesting depth of the expressions in BODIES. With deeper nesting, servers take too long."""
 Body = Callable[[str], str]
 Write = Callable[[Generator, exp.Expr], str]
 

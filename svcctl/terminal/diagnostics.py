@@ -68,7 +68,7 @@ class Diagnostics:
     """The object that prints everything except data.
 
     `moving` says that the cursor of the terminal can be moved. Otherwise no progress is shown. `width` is the width of
-    the terminal in cells. If it is None, the terminal is asked for its width.
+    the terminal in cells. If `width` is None, the terminal is asked for its width.
     """
 
     def __init__(
@@ -88,11 +88,11 @@ class Diagnostics:
         self.color = color
         self.moving = moving
         self.hints: Callable[[errors.SvcctlError], str | None] | None = None
-        """A function that returns the hint for an error. It uses the reason and the data of the error."""
+        """A function that returns the hint for an error, from the reason and the data of the error."""
         self.advice: Callable[[errors.SvcctlError], str | None] | None = None
         """A function that returns advice for an error without a hint.
 
-        It uses the fields of the error and the profile in use.
+        The advice depends on the fields of the error and the profile in use.
         """
         self.trouble: errors.SvcctlError | None = None
         """The error of the last attempt to send a request; None if that attempt succeeded."""
@@ -256,8 +256,9 @@ class Diagnostics:
     def hint_of(self, error: BaseException) -> str | None:
         """Return the hint for an error: the error's own hint, the hint for its reason, and its notes.
 
-        If there is no own hint and no hint for the reason, general advice is returned instead. If the service did not
-        answer, and the operation can safely be repeated, advice to repeat the command replaces the error's own hint.
+        If the error has no hint of its own, and its reason has no hint, general advice is returned instead. If the
+        service did not answer, and the operation can safely be repeated, advice to repeat the command replaces the
+        error's own hint.
         """
         hint, typed = getattr(error, "hint", None), None
         if isinstance(error, errors.SvcctlError):
@@ -271,7 +272,7 @@ class Diagnostics:
     def for_each(
         self, items: Iterable[S], act: Callable[[S], T], failures: type[errors.SvcctlError] = errors.SvcctlError
     ) -> Iterator[T]:
-        """Yield the result of `act` for each item. Each failure is reported at once.
+        """Yield the result of `act` for each item. Each failure is reported at once, and the next item follows.
 
         If an item failed, raises Reported at the end.
         """
@@ -288,10 +289,9 @@ class Diagnostics:
 
     @contextmanager
     def count_before_failure(self, items: Sequence[T], participle: str) -> Iterator[Iterator[T]]:
-        """Give an iterator over the items. If the block fails, print how many items were done before the failure.
+        """Yield an iterator over the items. If the block fails, print how many items were done before the failure.
 
-        The number is printed even with --quiet. `participle` is the word for the action on the items, such as
-        `created`.
+        The number is printed even with --quiet. `participle` says what was done to the items, such as `created`.
         """
         rest = iter(items)
         try:
@@ -312,7 +312,7 @@ class Diagnostics:
     def laid_out(self, text: str, used_cells: int) -> str:
         """Return a message in a form that is safe to print. On a terminal, the message is broken into lines.
 
-        The first line already has `used_cells` other cells.
+        The message begins on a line on which `used_cells` cells are already used.
         """
         safe_text = mask_urls(visible(text))
         if not self.is_terminal:
@@ -370,10 +370,10 @@ _QUOTED_COMMAND = r"(?<![^\s(])'svcctl [^']*'\S*"
 
 
 def line_broken(text: str, width: int, used_cells: int, commands: Sequence[str] = ()) -> str:
-    """Break a message into lines of at most `width` cells. The first line already has `used_cells` other cells.
+    """Break a message into lines of at most `width` cells.
 
-    A line is never broken within one of `commands`, or within a quoted command of svcctl. Another quoted text is not
-    broken if it fits in a line.
+    The message begins on a line on which `used_cells` cells are already used. A line is never broken within one of
+    `commands`, or within a quoted command of svcctl. Any other quoted text is broken only if it is longer than a line.
     """
     if used_cells + cell_width(text) <= width:
         return text

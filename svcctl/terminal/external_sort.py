@@ -45,8 +45,8 @@ Run = tuple[list[Any], list[Row]]
 def in_order(rows: Iterable[Row], keys: Keys, top: int | None = None, *, run_bytes: int = RUN_BYTES) -> Iterator[Row]:
     """Return the first `top` rows in the order of their keys. Rows with equal keys keep their order.
 
-    Rows of up to `run_bytes` bytes are sorted in memory. Raises IncompleteResult if the temporary directory has no room
-    for more rows.
+    The rows in memory take about `run_bytes` bytes at most. If there are more rows, they are written to a temporary
+    file. Raises IncompleteResult if the temporary directory has too little room.
     """
     return Batches(_in_order(rows, keys, top, run_bytes))
 
@@ -129,9 +129,10 @@ def _read(file: IO[bytes], at: int, sizes: Sequence[int]) -> Iterator[Run]:
 def _merged(runs: Sequence[Iterator[Run]]) -> Iterator[list[Row]]:
     """Yield the rows of all sorted runs, in order and in batches.
 
-    One part of each run is in memory. The bound is the smallest of the last keys of these parts. No row that is still
-    in the file has a smaller key, so each batch ends at the bound. Several runs may have rows with the key of the
-    bound. Then the rows of later runs wait, because the file may have more rows with this key from an earlier run.
+    One part of each run is in memory. The smallest of the last keys of these parts is called the bound. All rows that
+    are still in the file have the bound as their key, or a larger key. So all rows with smaller keys can be yielded.
+    Rows whose key is the bound wait if an earlier run may have more such rows in the file, because rows with equal keys
+    must keep their order.
     """
     ended: Run = [], []
     heads = [(*next(run), run) for run in runs]

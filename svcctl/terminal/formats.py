@@ -1,10 +1,9 @@
 """The output formats. Each format is a row of `FORMATS`, with the function that writes the format.
 
-The service can write some formats itself, which a request names by the parameter `mode.type`. In such a format, the
-bytes of the service are passed on unchanged. A format that svcctl can write has a layout (for text) or a packing (for
-binary data). svcctl writes lists, followed queries and selected rows itself. The formats `table`, `vertical`, `chart`
-and `parquet` are always written by svcctl. If svcctl writes a format that cannot hold some values, these values are
-replaced and counted.
+The service can write some formats itself. The parameter `mode.type` of a request names such a format, and svcctl passes
+on the bytes of the service unchanged. A format that svcctl can write has a layout (for text) or a packing (for binary
+data). svcctl writes lists, followed queries and selected rows itself. The formats `table`, `vertical`, `chart` and
+`parquet` are always written by svcctl. If a format cannot hold some values, svcctl replaces and counts these values.
 """
 
 from __future__ import annotations
@@ -584,9 +583,9 @@ def refuse_packed(path: Path) -> None:
 def check_file(name: Path | str, chosen: OutputFormat, note: Note, *, by_user: bool) -> None:
     """Call `note` with a note if the ending of a file names a format other than `chosen`.
 
-    Without `by_user`, `note` is also called if the ending names no format. `by_user` says that the user has chosen the
-    format. Raises UsageError if the file would be compressed twice, or if its ending names a compression that svcctl
-    does not write.
+    `by_user` says that the user has chosen the format. If the user has not chosen it, `note` is also called if the
+    ending names no format. Raises UsageError if the file would be compressed twice, or if its ending names a
+    compression that svcctl does not write.
     """
     path = Path(name)
     refuse_packed(path)

@@ -113,7 +113,7 @@ class Keyboard:
     def _read(self, end: int, main: int) -> None:
         """Read keys until the terminal is gone or the block ends. The key q interrupts the thread `main`.
 
-        At the end of the block, the other side of the pipe `end` is closed.
+        `end` is one side of a pipe. The other side is closed at the end of the block.
         """
         assert self._terminal is not None
         # The main thread handles these signals. If another process has the terminal, reading must fail, and must not

@@ -56,7 +56,7 @@ class TableColumn(NamedTuple):
     name: str
     type: str | None = None
     least: int = MIN_TEXT_CELLS
-    """The smallest width, in cells, to which a text is cut. If this is still too wide, later columns are omitted."""
+    """The smallest width, in cells, to which a text is cut. If the columns still do not fit, later ones are omitted."""
     marks: Mapping[str, int] = _NO_MARKS
     """The values that are shown in colour, with the code of the colour."""
     below: bool = False
@@ -316,11 +316,11 @@ def _sampled(batches: Iterator[Sequence[Row]], count: int) -> tuple[list[Row], l
 
 
 class _Layout:
-    """The layout of a table, which measures the widths of columns on a sample of rows, and makes the lines of the rows.
+    """The layout of a table. It chooses the widths of the columns from a sample of rows, and makes the lines of rows.
 
-    If the style has no sample, the types of the columns decide the widths. If the width is also limited, the first row
-    helps to decide. Only texts are cut. With `grows`, columns use the rest of the line, because rows after the sample
-    may be wider.
+    If the style asks for no sample, the types of the columns decide the widths. If the line has a limited width, the
+    first row is measured, too. Only texts are cut. With `grows`, columns use the rest of the line, because rows after
+    the sample may be wider.
     """
 
     def __init__(

@@ -54,10 +54,10 @@ class Answer(PrintedRows, Protocol):
 class OutputSink:
     """A destination for data: stdout or a file.
 
-    Raises ReaderClosed if the pipe is closed, and IncompleteResult if a write fails. The stream is unbuffered. So
-    written data can be read at once, and the write that fails raises the error. `before` is called before each write.
-    If stdout is a pipe, `reader` is the file descriptor of the pipe. With this descriptor, a caller can check whether
-    the pipe still has a reader.
+    A write raises ReaderClosed if the pipe is closed, and IncompleteResult if it fails for another reason. Nothing is
+    buffered, so other programs can read the data immediately after each write. `before` is called before each write. If
+    stdout is a pipe, `reader` is the file descriptor of the pipe. With this descriptor, a caller can check whether the
+    pipe still has a reader.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class OutputSink:
 
 @contextmanager
 def _failing(name: str) -> Iterator[None]:
-    """Turn the OSError of a failed write into ReaderClosed or IncompleteResult."""
+    """Convert the OSError of a failed write to ReaderClosed or IncompleteResult."""
     try:
         yield
     except BrokenPipeError:
@@ -97,7 +97,7 @@ def _failing(name: str) -> Iterator[None]:
 
 @contextmanager
 def _available(models: Iterable[T]) -> Iterator[Iterable[T]]:
-    """Give an iterator over the objects that can be read.
+    """Yield an iterator over the objects that can be read.
 
     If some objects could not be read, raises Reported after the block.
     """
@@ -211,7 +211,7 @@ class Output:
         self._pager = pager
         self._glyphs = glyphs and (color or stdout.isatty())
         self._ellipsis = "…" if glyphs else "..."
-        # Unless stdout is a file, data may appear on the terminal of the progress line, so that line is erased first.
+        # If stdout is not a file, data may appear on the terminal of the progress line, so that line is erased first.
         self._before = None if _is(stat.S_ISREG, stdout) else diagnostics.clear_progress
         pipe = stdout.fileno() if _is(stat.S_ISFIFO, stdout) or _is(stat.S_ISSOCK, stdout) else None
         self.sink = OutputSink(getattr(stdout.buffer, "raw", stdout.buffer), _NAME, self._before, pipe)
@@ -452,7 +452,7 @@ class Output:
         sink: OutputSink,
         style: Style,
     ) -> None:
-        """Write rows. Only on stdout, the width of lines is limited, and lines can have colours."""
+        """Write rows. On stdout, lines can have colours and a limited width; in a file, they have neither."""
         if format.packing is not None:
             format.pack(columns, rows, style, sink, self._diagnostics.note)
             return

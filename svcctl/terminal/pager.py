@@ -1,4 +1,4 @@
-"""A pager for output that is longer than the screen, as in git. It is $SVCCTL_PAGER, or else $PAGER, or else less.
+"""A pager for output that is longer than the screen, as in git: $SVCCTL_PAGER, or else $PAGER, or else less.
 
 The first screen of a result is held back for a moment. A result that is short, or that arrives slowly, is printed
 without a pager. If a pager cannot be started or fails early, the text is also printed without a pager, and no error is
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 VARIABLE = "SVCCTL_PAGER"
 _NO_PAGER = ("", "cat")
 _OPTIONS = {"LESS": "FRX", "LV": "-c"}
-"""Default options for pagers, by environment variable: quit if the text fits, show colours, do not clear the screen."""
+"""Default environment variables for pagers: quit if the text fits, show colours, do not clear the screen."""
 _MOST_REPEATED = 1 << 17
-"""The number of bytes that are kept in memory, to print them again if the pager fails.
+"""The number of bytes that are kept in memory, so that they can be printed again if the pager fails.
 
 A pager that has read more bytes counts as working.
 """
@@ -61,7 +61,10 @@ class Paged(io.RawIOBase):
         self._pager = pager
         self._size = terminal_size()
         self._first_bytes = bytearray()
-        """Before the pager has started, the bytes that are held back. After its start, the first bytes that it got."""
+        """The bytes that are held back until the pager starts.
+
+        After the start, these are the first bytes that the pager received.
+        """
         self._process: subprocess.Popen[bytes] | None = None
         self._direct = False
         self._lock = threading.Lock()

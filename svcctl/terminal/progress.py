@@ -22,7 +22,7 @@ from svcctl.terminal.escapes import Styled, visible
 from svcctl.terminal.screen import Write, console_on
 
 SPEED_SECONDS = 300.0
-"""The number of most recent seconds from which the speed is computed. The speed gives the remaining time."""
+"""The number of recent seconds from which the speed of a task is computed. The speed gives the remaining time."""
 
 
 class Display(Progress):

@@ -1,8 +1,8 @@
 """Listings, which define the columns of lists. A listing has the columns for one kind of object, such as jobs.
 
-Formats for programs are csv and JSON. In these formats, fields of the interface are unchanged, and all other dates are
-in ISO 8601. Formats for people are table and vertical. In these formats, dates are readable, and codes are replaced by
-words and short texts.
+Formats for programs are csv and JSON. In these formats, fields of the interface keep their values. Dates that are not
+fields of the interface are in ISO 8601. Formats for people are table and vertical. In these formats, dates are easy to
+read, and codes are replaced by words and short texts.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ class Listing(Generic[T]):
     people: tuple[ListField[T], ...] = ()
     """The columns for people, if they differ from the columns for programs."""
     extra: Callable[[T], Mapping[str, Any]] = _no_members
-    """A function that reads members that only some objects have.
+    """A function that reads the fields that only some objects have.
 
-    Each such member becomes a column after all other columns.
+    Each of these fields becomes a column after the columns that all objects have.
     """
     moments: frozenset[str] = frozenset()
-    """The names of the extra members that are dates in epoch milliseconds."""
+    """The names of the fields in `extra` that are dates in epoch milliseconds."""
     whole: bool = False
     """Whether values must not be cut. Then the format `vertical` is used instead of `table`."""
     keyed: bool = False
@@ -110,7 +110,10 @@ class Listing(Generic[T]):
         return [column.heading() for column in fields], ([column.value(model) for column in fields] for model in models)
 
     def in_order(self, models: Iterable[T], selection: Selection) -> Iterable[T]:
-        """Return the objects in the order of --sort, limited by --top. The values for programs are compared."""
+        """Return the objects in the order of --sort, limited by --top. Without --sort, all objects are returned.
+
+        The values for programs are compared.
+        """
         if not selection.sort:
             return models
         models = list(models)
@@ -128,17 +131,20 @@ class Listing(Generic[T]):
 
 
 def row_listing(*names: str, **types: str) -> Listing[Sequence[Any]]:
-    """Return a listing of rows that are lists of values, in the order of `names`. `types` has the types of columns."""
+    """Return a listing of rows that are lists of values, in the order of `names`. `types` maps names to types."""
     return Listing(tuple(ListField(name, itemgetter(at), types.get(name)) for at, name in enumerate(names)))
 
 
 def attributes(*names: str, **types: str) -> tuple[ListField[Any], ...]:
-    """Return columns that read the attributes with the same names. `types` has the types of columns."""
+    """Return columns that read the attributes with the same names. `types` maps names to types."""
     return tuple(ListField(name, attrgetter(name), types.get(name)) for name in names)
 
 
 def _listed(value: Any) -> Any:
-    """Convert a list to one text for people. Users are shown by their email addresses. Any other value is unchanged."""
+    """Convert a list to one text for people. A user in the list becomes an email address.
+
+    A value that is not a list is returned unchanged.
+    """
     if not isinstance(value, list):
         return value
     return ", ".join(

@@ -41,16 +41,17 @@ def _writer(stream: Descriptor) -> Any:
 
 
 def has_glyphs(codec: str, environment: Mapping[str, str]) -> bool:
-    """Return whether a terminal can show lines, blocks and Braille: it has a Unicode encoding, and TERM is not `dumb`.
+    """Return whether a terminal can show the Unicode characters of lines, blocks and Braille.
 
-    With the locale C or POSIX, the result is False, because the terminal may be able to show only ASCII.
+    The encoding must be Unicode, and TERM must not be `dumb`. With the locale C or POSIX, the result is False, because
+    the terminal may be able to show only ASCII.
     """
     locale = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "")
     return codec.startswith("utf") and environment.get("TERM") != "dumb" and locale not in ("C", "POSIX")
 
 
 def wants_color(choice: str, stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Return whether to use colours. The option --color or an environment variable decides, or else the kind of stream.
+    """Return whether to use colours. The option --color decides, or else the environment, or else the kind of stream.
 
     The variables are NO_COLOR, CLICOLOR_FORCE and CLICOLOR. An empty variable counts as unset. Without the option and
     the variables, a stream has colours if it is a terminal with a Unicode encoding and TERM is not `dumb`.
@@ -132,7 +133,7 @@ class Text(io.TextIOBase):
     Bytes that are written to `buffer` are unchanged.
     """
 
-    encoding = "utf-8"  # other libraries read this: any text can be written
+    encoding = "utf-8"  # other libraries read this attribute, and may then write any text
 
     def __init__(self, stream: io.RawIOBase, codec: str) -> None:
         self.stream = stream

@@ -2,12 +2,12 @@
 
 svcctl draws charts itself, because plotting libraries load slowly, crash on NaN, or label axes with numbers that are
 not round. Like tables, charts do not know streams or output formats. The module `chart` chooses the column to draw,
-`bars` and `series` draw the charts, and `axes` has the axes for `series`. In a pipe or a file, every chart has bars,
-which consist of `#` and are next to their numbers.
+`bars` and `series` draw the charts, and `axes` has the axes for `series`. In a pipe or a file, every chart is a bar
+chart. Its bars consist of `#`, and each bar is next to its number.
 
 A chart over time covers the whole range of the query. A period without rows is shown as a gap, so an outage is visible.
-A period that is only partly inside the range, such as the present hour, is marked. So its low value does not look like
-an outage.
+A period that is only partly inside the range, such as the present hour, is marked, so that its low value does not look
+like an outage.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def draw(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: S
     """Draw a chart of rows.
 
     If the first column is a date, the chart is over time. Otherwise the chart has one bar for each row. The measure is
-    the column that is drawn. It is the first numeric column that is not a key of the groups, and that is not needed to
-    distinguish rows. For example, a status code names a row, and a count measures the row. If only the date names the
-    rows of a chart over time, all numeric columns of similar size are drawn as lines. Raises UsageError if there is no
-    measure, or if there are more than MAX_ROWS rows.
+    the column that is drawn: the first numeric column by which the rows are not grouped, and which is not needed to
+    distinguish the rows. For example, a status code names a row, and a count measures the row. If the rows of a chart
+    over time have no name except their date, all numeric columns of similar size are drawn as lines. Raises UsageError
+    if there is no measure, or if there are more than MAX_ROWS rows.
     """
     charted = list(islice(rows, MAX_ROWS + 1))
     if len(charted) > MAX_ROWS:

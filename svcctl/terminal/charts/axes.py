@@ -25,7 +25,7 @@ _TICK_CELLS = 10
 def value_axis(numbers: Sequence[float], rows: int) -> tuple[float, float, float]:
     """Return the lowest number, the highest number and the step of the value axis. All three are round numbers.
 
-    The axis includes zero. It does not include zero if all values are close together and far from zero.
+    The axis includes zero, except if all values are close together and far from zero.
     """
     low, high = min(numbers), max(numbers)
     spread = high - low > 1e-6 * max(abs(low), abs(high))
@@ -43,7 +43,7 @@ def value_axis(numbers: Sequence[float], rows: int) -> tuple[float, float, float
 
 
 def value_rows(low: float, high: float, step: float, rows: int) -> Iterator[tuple[int, int]]:
-    """Yield the ticks of the value axis: the index of each tick, and the row of cells in which the tick is."""
+    """Yield the index of each tick of the value axis, and the line of the chart on which the tick is."""
     for index in range(round((high - low) / step) + 1):
         yield index, round((high - low - index * step) / (high - low) * (4 * rows - 1)) // 4
 

@@ -76,7 +76,7 @@ def _silences(chart: ChartRows) -> list[int]:
 
 
 def _silence(periods: int) -> Iterator[str]:
-    """Yield the line for a gap of `periods` periods without rows. Without a gap, yields no line."""
+    """Yield a line that shows a gap of `periods` periods without rows. Yields nothing if `periods` is 0."""
     if periods:
         yield f"(no rows in {counted(periods, 'period')})"
 
@@ -84,7 +84,7 @@ def _silence(periods: int) -> Iterator[str]:
 def _labels(chart: ChartRows) -> list[str]:
     """Return the label of each row.
 
-    A label has the values of the columns that name the row. The values of all rows are aligned.
+    A label has the values of the columns that name the row. These values are aligned in columns.
     """
     columns = [chart.texts(at) for at in chart.names]
     widths = [max(map(cell_width, texts), default=0) for texts in columns]

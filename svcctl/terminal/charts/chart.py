@@ -1,4 +1,4 @@
-"""The rows of a chart, and the choice of the columns that name the rows and measure the rows."""
+"""The rows of a chart, the choice of the columns that name each row, and the choice of the column that is drawn."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ChartRows:
         return bold(fitted_text(title, self.style.width), self.style)
 
     def texts(self, at: int) -> list[str]:
-        """Return the values of a column as texts."""
+        """Return the values of the column with the index `at` as texts."""
         values = [row[at] for row in self.rows]
         fraction = any(isinstance(value, int) and value % 1000 for value in values)
         return [format_cell(value, self.columns[at].type, self.style, fraction=fraction) for value in values]
@@ -98,7 +98,7 @@ class ChartRows:
         return self.style.span.every if self.over_time and self.style.span else None
 
     def cuts(self, time: Any) -> bool:
-        """Return whether the period that begins at a time is only partly inside the range, or has not ended yet."""
+        """Return whether the period that begins at `time` is only partly inside the range, or has not ended yet."""
         span, every = self.style.span, self.every
         if span is None or every is None or not isinstance(time, int):
             return False
@@ -106,9 +106,9 @@ class ChartRows:
 
 
 def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style: Style) -> ChartRows:
-    """Choose the columns that name the rows, and the column that measures them.
+    """Choose the columns that name the rows, and the column that is drawn.
 
-    Raises UsageError if no column can measure the rows, or if no column can name them.
+    Raises UsageError if no column can be drawn, or if no column can name the rows.
     """
     numbers = [at for at, column in enumerate(columns) if column.type in NUMERIC]
     numbers = [at for at in numbers if columns[at].name not in style.keys] or numbers
@@ -132,10 +132,11 @@ def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style:
 
 
 def side_by_side(chart: ChartRows) -> ChartRows:
-    """Return a chart with a series for each numeric column of similar size, if only the date names the rows.
+    """Return a chart that draws all numeric columns of similar size, each as its own series.
 
-    Any other chart is returned unchanged. In the new chart, the column that has the names of the series has an empty
-    name. Numeric columns that are not drawn are kept for the notes.
+    A chart is returned unchanged if columns other than the date name its rows, or if fewer than two columns have a
+    similar size. The new chart has a column with the names of the series. The name of this column is empty. Numeric
+    columns that are not drawn are kept for the notes.
     """
     numbers = [at for at, column in enumerate(chart.columns) if column.type in NUMERIC]
     if chart.names != (0,) or len(numbers) < 2:

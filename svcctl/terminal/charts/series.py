@@ -159,9 +159,9 @@ class Grid:
             self._dot(x + round(across * step / steps), y + round(down * step / steps), series)
 
     def mark(self, points: _Points, sign: str, series: int) -> None:
-        """Put the marker of a series on some points of the series.
+        """Put the marker of a series on one or more points of the series.
 
-        If there is room, markers have a distance from each other.
+        Two markers of a series are at least MARKER_CELLS cells apart.
         """
         free = series * MARKER_CELLS // MAX_SERIES
         placed = False
@@ -174,7 +174,7 @@ class Grid:
             self.sign(points[-1], sign, series)
 
     def sign(self, point: tuple[int, float], sign: str, series: int) -> None:
-        """Put a sign for a series on a point."""
+        """Show the character `sign` at a point, in the colour of a series."""
         self.signs[self.cell(point)] = sign, series
 
     def _dot(self, x: int, y: int, series: int) -> None:

@@ -31,7 +31,7 @@ function __svcctl_place --no-scope-shadowing
         case 'svcctl export --format' 'svcctl export -f' 'svcctl export --output-format'
         set words csv '' tsv '' ndjson '' parquet ''
         case 'svcctl export 0'
-        set words status 'Show an export: its windows, its gaps and its next run' verify 'Hash the files of exports again' reconcile 'Compare an export with the service, and fetch again only th…' rm 'Remove a state'; set kind query
+        set words status 'Show an export: its windows, its gaps and its next run' verify 'Hash the files of exports again' reconcile 'Compare an export with the service, and fetch again only th…' rm 'Remove the saved state of an export'; set kind query
         case 'svcctl export status -' 'svcctl job restart -' 'svcctl domain show -' 'svcctl role show -' 'svcctl role lint -' 'svcctl profile show -' 'svcctl profile check -' 'svcctl service status -'
         set words --format 'Output format' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'How long to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print only errors, and notes on lines that a load skips' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl export status 0' 'svcctl export reconcile 0'

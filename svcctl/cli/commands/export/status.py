@@ -98,7 +98,7 @@ def _whole(svc: Context, name: str) -> tuple[str | None, int | None]:
 
 
 def rm(ctx: typer.Context, name: StateArg, yes: YesOpt = False) -> None:
-    """Remove a state; its files stay, and its next run starts at --from
+    """Remove the saved state of an export. The exported files stay, and the next run starts at --from
 
     \b
     svcctl export rm auth --yes

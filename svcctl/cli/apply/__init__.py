@@ -1,1 +1,1 @@
-"""The verb `apply`: compare the desired state in files with the service, and make the steps to the desired state."""
+"""The verb `apply`: compare the desired state in files with the service, and change the service accordingly."""

@@ -30,10 +30,10 @@ class Domains(Noun):
         self.client = client
 
     def steps(self, written: Iterable[WrittenDomain], *, prune: int | None) -> list[DomainStep]:
-        """Return the steps that create or change the domains in files.
+        """Return the steps that create or change the reseller's domains so that they are as in the files.
 
-        If `prune` is not None, the steps also remove all other domains. Raises UsageError if the steps would remove
-        more than `prune` domains, or if two domains in files have the same name.
+        If `prune` is not None, the steps also remove all domains that are in no file. Raises UsageError if the steps
+        would remove more than `prune` domains, or if two domains in the files have the same name.
         """
         desired: dict[str, WrittenDomain] = {}
         for entry in written:
@@ -98,7 +98,7 @@ def differ(wanted: WrittenDomain, existing: Domain | None) -> list[FieldDifferen
 
 
 def _check_unchanged(step: DomainStep, wanted: WrittenDomain, existing: Domain) -> None:
-    """Raise UsageError if a domain differs in more than its state, because no service can change its other values."""
+    """Raise UsageError if a step changes a field other than the state, because no service can change such a field."""
     for key, before, after in (
         (difference.key, difference.before, difference.after) for difference in step.differences
     ):

@@ -45,7 +45,7 @@ JobStep = PlanStep[WrittenJob, Sequence[Job]]
 
 
 class DomainJobs(Noun):
-    """The jobs of a domain. If several jobs of the service have the same name, a step is about all of them.
+    """The jobs of a domain. If several jobs of the service have the same name, one step changes all of them.
 
     `relaunch` has the names of jobs that are launched again even if their definition is unchanged.
     """
@@ -71,7 +71,7 @@ class DomainJobs(Noun):
         return own_service.table_names(self.client) is not None
 
     def steps(self, written: Sequence[WrittenJob], *, prune: bool) -> list[JobStep]:
-        """Return the steps that create or change the jobs in files.
+        """Return the steps that launch or change the domain's jobs so that they are as in the files.
 
         With `prune`, the steps also remove jobs that have a hash in their name and are in no file. Raises UsageError if
         `relaunch` names a job that no file has.
@@ -87,7 +87,7 @@ class DomainJobs(Noun):
         return plan(desired, actual, self._differ, lambda jobs: prune and any(map(_is_applied, jobs)))
 
     def _unchanged(self, wanted: WrittenJob, existing: Sequence[Job] | None) -> Job | None:
-        """Return the job of the service that already has the definition in the file.
+        """Return the existing job that already has the same definition as the job in the file.
 
         Returns None if there is no such job, or if `relaunch` names the job.
         """
@@ -95,7 +95,10 @@ class DomainJobs(Noun):
         return None if wanted.name in self.relaunch else _latest(same)
 
     def _differ(self, wanted: WrittenJob, existing: Sequence[Job] | None) -> list[FieldDifference]:
-        """Return the differences between the jobs with a name and the job in a file, without the values of secrets."""
+        """Return the differences between a job in a file and the existing jobs of this name.
+
+        The values of secrets are left out.
+        """
         unchanged = self._unchanged(wanted, existing)
         old = unchanged or _latest(existing or ())
         if old is None:
@@ -163,7 +166,7 @@ class DomainJobs(Noun):
         return moved if moved and unchanged else "updated"
 
     def _put(self, job: Job, state: str) -> str | None:
-        """Start or stop a job. Returns `started` or `stopped`; None if the job was in this state already."""
+        """Start or stop a job, so that it is in a state. Returns `started` or `stopped`; None if nothing was done."""
         if _is_in(job, state):
             return None
         if state == STOPPED:
@@ -180,7 +183,7 @@ class DomainJobs(Noun):
     def _launched(self, wanted: WrittenJob, job_id: str) -> Job:
         """Return the job that was just launched.
 
-        If the service has given the job another name, removes the job and raises ServiceError.
+        If the service has given the job a name other than the requested name, removes the job and raises ServiceError.
         """
         job = self.client.job(job_id)
         if job.friendly_name == wanted.full_name:
@@ -225,9 +228,10 @@ class DomainJobs(Noun):
         return self._launched(wanted, self.client.launch(wanted.request(from_=reached / 1000 if reached else None)))
 
     def _settled(self, job: Job, old: Job) -> tuple[str | None, Job]:
-        """Wait until a new job delivers rows, reads further or fails.
+        """Wait until a new job has delivered rows, has read further than the old job, or has failed.
 
-        Returns the error of the job, or None if there is no error, and the most recent state of the job.
+        Waits for SETTLED_SECONDS at most. Returns the error of the new job, and the job as it was read last. The error
+        is None if the job has none.
         """
         begun = self.client.job(old.id).last_datetime or 0
         deadline = time.monotonic() + SETTLED_SECONDS
@@ -242,7 +246,7 @@ class DomainJobs(Noun):
 
 
 def definitions(wanted: WrittenJob, old: Job) -> list[FieldDifference]:
-    """Return the differences between a job and its definition in a file.
+    """Return the differences between a job in a file and the existing job that will be launched again.
 
     Parts that the service does not show are left out.
     """
@@ -258,9 +262,9 @@ def definitions(wanted: WrittenJob, old: Job) -> list[FieldDifference]:
 
 
 def _check_files(wanted: WrittenJob, old: Job) -> None:
-    """Raise UsageError if a changed job would write files with the same name as before.
+    """Raise UsageError if a changed job would write files with the same name as the old job.
 
-    The service cannot continue the numbers of such files.
+    The files are numbered, and the service cannot continue the numbers of the old job.
     """
     before = _hash(old)
     if wanted.files is None or not _is_of_type(old, wanted):
@@ -314,7 +318,7 @@ def _is_applied(job: Job) -> bool:
 
 
 def _is_in(job: Job, state: str) -> bool:
-    """Return whether a job is in a state already. A completed job counts as being in any state."""
+    """Return whether a job is already in the state `state`. The result is True for every completed job."""
     return job.status == JobStatus.COMPLETED or (job.status == JobStatus.STOPPED) == (state == STOPPED)
 
 
@@ -324,7 +328,7 @@ def _is_of_type(job: Job, wanted: WrittenJob) -> bool:
 
 
 def current(jobs: Sequence[Job]) -> list[Job]:
-    """Return the jobs, without the jobs that are continued by another job.
+    """Return the jobs that no other job continues.
 
     If a continued job were started, it would deliver the same events again.
     """
@@ -333,9 +337,9 @@ def current(jobs: Sequence[Job]) -> list[Job]:
 
 
 def _latest(jobs: Sequence[Job]) -> Job | None:
-    """Return the job that runs, or else the job that has read the most. Jobs that another job continues are left out.
+    """Return the running job, or else the job that has read the most. Jobs that another job continues are left out.
 
-    Among equal jobs, the last job in the list is returned.
+    If this is true of several jobs, the last of them in the list is returned.
     """
     return max(
         reversed(current(jobs)),

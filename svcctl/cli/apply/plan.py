@@ -1,4 +1,4 @@
-"""The plan of an `apply` command: the steps from the actual state to the desired state. Also prints the steps."""
+"""The plan of an `apply` command: the steps from the actual state to the desired state, and how they are printed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Wanted = TypeVar("Wanted")
 Existing = TypeVar("Existing")
 
 CHANGES = row_listing("action", "kind", "name", "key", "before", "after")
-"""The columns of the list of steps. The list has a row for each key that differs."""
+"""The columns of the list of steps. The list has a row for each changed field of a domain, role or job."""
 
 
 class Action(StrEnum):
@@ -28,9 +28,9 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldDifference:
-    """A field that changes, with its old and its new value.
+    """A changed field of a domain, role or job, with the old and the new value as texts.
 
-    Both values are in words. If there is no value, it is None.
+    A value is None if the field has no value.
     """
 
     key: str
@@ -58,10 +58,10 @@ def plan(
     differ: Callable[[Wanted, Existing | None], Sequence[FieldDifference]],
     surplus: Callable[[Existing], bool],
 ) -> list[PlanStep[Wanted, Existing]]:
-    """Return the steps from the actual to the desired domains, roles or jobs. Removals come last.
+    """Return the steps that turn the actual domains, roles or jobs into the desired ones. Removals come last.
 
-    `desired` and `actual` map names to domains, roles or jobs. If a name is only in `actual`, its value is passed to
-    `surplus`. If `surplus` returns true, a step removes this domain, role or job.
+    `desired` and `actual` map names to domains, roles or jobs. If a name is only in `actual`, the function
+    `surplus` decides whether a step removes the domain, role or job with this name.
     """
     steps: list[PlanStep[Wanted, Existing]] = []
     for name, wanted in desired.items():
@@ -81,7 +81,7 @@ _TITLES = {Action.CREATE: "new ", Action.CHANGE: "", Action.REMOVE: "removed "}
 def show(svc: Context, kind: str, where: str, steps: Sequence[PlanStep[Any, Any]], format: str | None) -> None:
     """Print the steps as lines with - and +, or in the format `format` if it is not None.
 
-    `kind` is the kind of the changed things, such as `role`.
+    `kind` is the word for what the steps change, such as `role`. `where` is printed after each name.
     """
     if format is not None:
         changed = [
@@ -105,7 +105,7 @@ def show(svc: Context, kind: str, where: str, steps: Sequence[PlanStep[Any, Any]
 
 
 def _show_difference(svc: Context, difference: FieldDifference, *, is_change: bool) -> None:
-    """Print the old and the new value of a difference. Values with several lines are compared line by line."""
+    """Print the old and the new value of a difference. Texts of several lines are compared line by line."""
     before, after = (difference.before or "none").splitlines(), (difference.after or "none").splitlines()
     if len(before) <= 1 and len(after) <= 1:
         if is_change:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 UNREADABLE = Role()
-"""A placeholder for a role if the service cannot show roles. Then svcctl does not know whether the role exists."""
+"""A placeholder for a role of a service that cannot show roles. It is not known whether the role exists."""
 NOT_CHECKED = "the names of policies and applications (rule 7), which this service does not list"
 
 RoleStep = PlanStep[WrittenRole, Role]
@@ -36,7 +36,7 @@ class Roles(Noun):
         self.where = f" in {domain}"
 
     def steps(self, written: Sequence[WrittenRole], *, prune: bool) -> list[RoleStep]:
-        """Return the steps that create or change the roles in files.
+        """Return the steps that create or change the domain's roles so that they are as in the files.
 
         With `prune`, the steps also remove all custom roles that are in no file.
         """
@@ -79,7 +79,7 @@ class Roles(Noun):
         return [text for step in steps if step.wanted for text in grants(step.wanted, self.domain, step.action)]
 
     def make(self, step: RoleStep) -> str:
-        """Make a step. A role that cannot be read is updated. If there is no such role, it is created."""
+        """Carry out a step. If the role cannot be read, it is updated, or created if it does not exist."""
         client, domain, name = self.client, self.domain, step.name
         if step.wanted is None:
             client.delete_role(domain, name)
@@ -112,7 +112,7 @@ def differ(written: WrittenRole, existing: Role | None) -> list[FieldDifference]
 def differences(current: Role, wanted: Role) -> list[FieldDifference]:
     """Return the fields in which a role differs from the wanted role.
 
-    Fields that are None in `wanted` stay unchanged.
+    Fields that are None in `wanted` are not compared, because an update does not change them.
     """
     before, said, shown = roles.comparable(current), roles.in_words(current), roles.in_words(wanted)
     return [

@@ -1,4 +1,4 @@
-"""Run an `apply` command: show the steps, ask for confirmation, and make the steps one after the other."""
+"""Run an `apply` command: show the steps, ask for confirmation, and carry out the steps one after the other."""
 
 from __future__ import annotations
 
@@ -16,35 +16,38 @@ from svcctl.words import counted
 
 
 class Noun(ABC):
-    """A kind of things that files describe, such as roles. A Noun has the name of the kind, and makes the steps."""
+    """The domains, the roles or the jobs that `apply` changes. A Noun checks and carries out the steps.
+
+    A step creates, changes or removes one domain, role or job.
+    """
 
     kind: str
-    """The name of the kind, such as `role`."""
+    """The word for a domain, role or job in messages, such as `role`."""
     where: str = ""
-    """The place of the things, such as ` in acme`. Messages print this text after a name."""
+    """The domain of roles in messages, such as ` in acme`. For domains and jobs, this text is empty."""
 
     @abstractmethod
     def check(self, step: Any) -> str | None:
-        """Check a step before any step is made. Raises UsageError for a step that the service would refuse.
+        """Check a step before any step is carried out. Raises UsageError for a step that the service would refuse.
 
         Returns a description of the parts that cannot be checked; None if everything was checked.
         """
 
     def warnings(self, steps: Sequence[Any]) -> Iterable[str]:
-        """Return the warnings to print before the question."""
+        """Return the warnings to print before the user is asked for confirmation."""
         return ()
 
     def prepare(self, step: Any) -> None:
-        """Read the data that a step needs, before the first step is made."""
+        """Read the data that a step needs. This is done for all steps before the first step is carried out."""
         return
 
     @abstractmethod
     def make(self, step: Any) -> str:
-        """Make a step, and return the outcome as a participle, such as `created`."""
+        """Carry out a step, and return the outcome as a participle, such as `created`."""
 
 
 def carry_out(svc: Context, noun: Noun, steps: Sequence[PlanStep[Any, Any]], options: ApplyOptions) -> None:
-    """Show the steps, and make them. With --dry-run or --check, the steps are only shown.
+    """Show the steps, and carry them out. With --dry-run or --check, the steps are only shown.
 
     With --check, raises Differs if there is any step.
     """
@@ -73,7 +76,7 @@ def carry_out(svc: Context, noun: Noun, steps: Sequence[PlanStep[Any, Any]], opt
 
 @contextmanager
 def _about_step(noun: Noun, step: PlanStep[Any, Any]) -> Iterator[None]:
-    """Add the name of the changed thing to errors in the block.
+    """Add the name of the domain, role or job of a step to errors in the block.
 
     Also note in the error that the step can be repeated.
     """

@@ -26,9 +26,9 @@ def read(
 
     Unknown keys are sent, too, and `note` is called with a warning about them.
 
-    The type in --dest must be known, in upper or lower case. The required keys of the type must be given, and all
-    values must be allowed. `endless` says that the query has no end. A type in a file may be the type of another
-    service, so it is sent unchanged. If the type is unknown, `note` is called with a warning.
+    With --dest, raises UsageError if the type is unknown, if a required key is missing, or if a value is not allowed.
+    `endless` says that the query has no end. A type in a file may be a type that only another service knows. So if the
+    type is unknown, `note` is called with a warning, and no error is raised.
     """
     if type_ is None and file is None:
         if assignments:

@@ -104,9 +104,9 @@ class WrittenJob:
 
     @property
     def question(self) -> QueryRequest:
-        """A request with an empty range, which checks the query without reading events.
+        """A request for no rows, which lets the service check the query.
 
-        The range has an end only if the job has an end.
+        If the job has an end, the range of the request is empty. Otherwise, the range begins now and has no end.
         """
         from_, to = ("now", None) if self.to is None else (0, 0)
         return QueryRequest(from_, to=to, query=self.query, limit=0)
@@ -115,9 +115,9 @@ class WrittenJob:
 def hash_of(query: str, end: Moment | None, type_: str, params: Mapping[str, Any]) -> str:
     """Return the hash of a job's definition: six digits for the whole definition, then two for the name of its files.
 
-    The whole definition is the query, its end, and the destination without secrets. The start and the state do not
-    change the hash. An end relative to now is hashed as text, so that the hash stays the same later. Secrets in URLs
-    are masked before the hash, because services may show such URLs masked.
+    The whole definition is the query, the end of its range, and the destination without secrets. The start and the
+    state do not change the hash. An end relative to now is hashed as text, so that the hash stays the same later.
+    Secrets in URLs are masked before the URLs are hashed, because services may show such URLs masked.
     """
     kind, end = destinations.canonical_type(type_), float(end) if isinstance(end, int) else end
     params = {key: mask_urls(value) if isinstance(value, str) else value for key, value in params.items()}
@@ -224,7 +224,7 @@ def _destination(document: YamlDocument) -> tuple[str, YamlDocument]:
 
 @dataclass(frozen=True, slots=True)
 class _Parameters:
-    """The parameters of a destination by their known names."""
+    """The parameters of a destination. Each mapping has the names of parameters as keys."""
 
     sent: Mapping[str, Any]
     """The parameters that are not secrets, as they are sent."""
@@ -232,7 +232,7 @@ class _Parameters:
     """The parameters for three hashes: as they are written, with all texts in quotes, and with no text in quotes."""
     secrets: Mapping[str, Secret]
     keys: Mapping[str, str]
-    """The keys of all parameters, as they are written in the file."""
+    """The keys of all parameters as they are written in the file, by the names of the parameters."""
 
 
 def _parameters(kind: str, document: YamlDocument) -> _Parameters:

@@ -1,6 +1,6 @@
 """The states of jobs in the value of an option, such as `--status running,failing`.
 
-Upper and lower case are the same.
+States may be in upper or lower case.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def to_list(text: str | None, jobs: Callable[[], Iterable[Job]]) -> frozenset[st
 def to_wait_for(text: str, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
     """Return the states in an option's text.
 
-    Raises UsageError if the text has no state. Also raises UsageError for an unknown state, because the command would
-    wait for it forever.
+    Raises UsageError if the text has no state, or if a state is FAILING. Also raises UsageError for an unknown state,
+    because the command would wait for it forever.
     """
     if not _named(text):
         raise UsageError(f"'{text}' names no state", hint=_listed(JobStatus))
@@ -37,13 +37,13 @@ def to_wait_for(text: str, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
 
 
 def _named(text: str | None) -> dict[str, str]:
-    """Return the states in an option's text, and for each state the word that was typed."""
+    """Return the states in an option's text in upper case, each with the word that was typed."""
     words = [word.strip() for word in (text or "").split(",")]
     return {word.upper(): word for word in words if word}
 
 
 def _checked(states: Mapping[str, str], jobs: Callable[[], Iterable[Job]], choices: Collection[str]) -> frozenset[str]:
-    """Return the same states.
+    """Check the states, and return them.
 
     Raises UsageError for a state that is not in `choices`, not in OTHER_STATUSES, and not the state of any job.
     """

@@ -143,7 +143,10 @@ def linted(path: Path) -> Linted:
 
 
 def read_roles(paths: Iterable[Path], var: Sequence[str] = ()) -> list[WrittenRole]:
-    """Return the roles in files. Raises UsageError, with the file, line and key if they are known, for a mistake."""
+    """Return the roles in files. Raises UsageError for a mistake in a file.
+
+    The error names the file, and the line and the key if they are known.
+    """
     return list(map(written, yaml_files.read(paths, "role", var)))
 
 
@@ -210,7 +213,7 @@ class RoleOptions:
     def read(self, missing: str) -> list[WrittenRole]:
         """Return the roles in the file, or the role that the options describe.
 
-        `missing` is the message of the error if the user has given no file and no such options.
+        If the user has given neither a file nor such options, raises UsageError with the message `missing`.
         """
         values: dict[str, Any] = {
             "name": self.name,

@@ -20,7 +20,10 @@ STDIN = "-"
 
 
 def read(source: Path | str, what: str) -> str:
-    """Read the text of a file or of standard input. Raises UsageError, which names `what`, if reading fails."""
+    """Read the text of a file or of standard input. Raises UsageError if reading fails.
+
+    `what` is the word for the content in messages, such as `roles`.
+    """
     try:
         text = encoding.decoded_text(read_bytes(source, what))
     except UnicodeDecodeError as error:
@@ -29,7 +32,10 @@ def read(source: Path | str, what: str) -> str:
 
 
 def read_bytes(source: Path | str, what: str) -> bytes:
-    """Read the bytes of a file or of standard input. Raises UsageError, which names `what`, if reading fails."""
+    """Read the bytes of a file or of standard input. Raises UsageError if reading fails.
+
+    `what` is the word for the content in messages, such as `roles`.
+    """
     try:
         if str(source) != STDIN:
             return Path(source).read_bytes()

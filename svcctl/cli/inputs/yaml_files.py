@@ -1,7 +1,6 @@
 """YAML files that describe domains, roles or jobs, with the file and line of each key for messages.
 
-A document has one domain, role or job, or a list of them. A file may have several documents. A domain, role or job is
-called a thing here.
+A YAML document has one domain, role or job, or a list of them. A file may have several YAML documents.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from svcctl.io.yaml_text import Tree, YamlError
 from svcctl.words import did_you_mean
 
 COMMAND_LINE = "the options"
-"""The name of the source in messages, if options describe a thing instead of a file."""
+"""The name of the source in messages if options describe a role, and no file is read."""
 
 
 class FileError(UsageError):
-    """An error in a file, or in options that replace a file. If the number of the line is known, the error has it."""
+    """An error in a file, or in options that replace a file. `line` is the line number; None if it is not known."""
 
     def __init__(self, source: str, line: int | None, problem: str, *, hint: str | None = None) -> None:
         super().__init__(f"{_place(source, line)}: {problem}", hint=hint)
@@ -32,7 +31,7 @@ class FileError(UsageError):
 
 
 def _place(source: str, line: int | None) -> str:
-    """Return the place as text, such as `role.yaml, line 3` or `the options`."""
+    """Describe a place in messages, such as `role.yaml, line 3` or `the options`."""
     return source if line is None else f"{source}, line {line}"
 
 
@@ -108,10 +107,10 @@ class YamlDocument:
 
 
 def read(paths: Iterable[Path], kind: str, var: Sequence[str] = ()) -> list[YamlDocument]:
-    """Read the things of a kind (such as `role`) in files, and fill in their variables. `-` is standard input.
+    """Read the domains, roles or jobs in files, and fill in their variables. `-` is standard input.
 
-    Raises UsageError for a mistake in a file, and for two things with the same name. The error names the file, and the
-    line and the key if they are known.
+    `kind` is the word for a domain, role or job in messages. Raises UsageError for a mistake in a file, or if a name
+    appears twice. The error names the file, and the line and the key if they are known.
     """
     documents: list[YamlDocument] = []
     for path in paths:
@@ -126,7 +125,7 @@ def read(paths: Iterable[Path], kind: str, var: Sequence[str] = ()) -> list[Yaml
 
 
 def parse(written: str, source: str, kind: str) -> list[YamlDocument]:
-    """Parse the things in a text."""
+    """Return the domains, roles or jobs in a YAML text. `source` is the name of the text in messages."""
     try:
         return [_document(tree, source, kind) for tree in yaml_text.items(written)]
     except YamlError as error:
@@ -153,7 +152,7 @@ def unique(documents: Iterable[YamlDocument], kind: str) -> None:
 def fill(documents: Sequence[YamlDocument], assignments: Sequence[str]) -> list[YamlDocument]:
     """Replace each `{{name}}` in the texts of documents: in `query` with a quoted literal, elsewhere without quotes.
 
-    Raises UsageError for a name that has no value, and for a value that no text uses.
+    Raises UsageError if a variable has no value, or if a variable that has a value is in no text.
     """
     values = variables(assignments)
     used: set[str] = set()
@@ -182,7 +181,7 @@ def fill(documents: Sequence[YamlDocument], assignments: Sequence[str]) -> list[
 
 
 def to_yaml(bodies: Sequence[Mapping[str, Any]]) -> str:
-    """Return things as YAML that `read` can read. A single thing is a mapping, and several things are a list.
+    """Return YAML that `read` can read. A single domain, role or job is a mapping, and several are a list.
 
     The text has no newline at its end.
     """

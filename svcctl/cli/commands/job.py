@@ -124,7 +124,7 @@ Change = Callable[[str], Changed]
 """A function that changes the job with an ID, and returns the changed job."""
 
 LAST_LOOK = 5.0
-"""The number of seconds for which the service may still answer after --max-time. Then the command ends in any case."""
+"""The number of seconds after --max-time for which the service may still answer. Then the command ends."""
 
 _app = verbs_of(
     "job", "FAILING means that a running job has an error. Programs get 'status' RUNNING and 'failing' true."
@@ -471,7 +471,7 @@ def _oldest(svc: Context, typed: Any) -> int:
 
 
 def _delivering(svc: Context) -> Chosen:
-    """Return all jobs that deliver rows to a destination. A note has the number of the other jobs."""
+    """Return all jobs except those to `donothing`, which deliver nothing. A note has the number of these jobs."""
     jobs = svc.client.jobs()
     idle = [job for job in jobs if (job.type or "").lower() == "donothing"]
     if idle:
@@ -533,7 +533,7 @@ def _hinting(chosen: Chosen, job_id: str) -> Iterator[None]:
 
 
 def _to(svc: Context, change: Callable[[str], Job], wanted: JobStatus, if_needed: bool) -> Change:
-    """Return the function that starts or stops a job. The function does not change a completed job."""
+    """Return a function that starts or stops a job. The function reports a completed job as unchanged."""
 
     def act(job_id: str) -> Changed:
         changed = change_job(change, svc.client, job_id, wanted, if_needed=if_needed)
@@ -545,9 +545,9 @@ def _to(svc: Context, change: Callable[[str], Job], wanted: JobStatus, if_needed
 
 
 def _change(svc: Context, chosen: Chosen, change: Change, changed: str, format: str | None) -> None:
-    """Change jobs. Notes name the unchanged jobs, and say how many jobs were changed.
+    """Change jobs with the function `change`. Notes name the unchanged jobs, and say how many jobs were changed.
 
-    `changed` is the word for the change, such as `stopped`.
+    `changed` is the participle for the change, such as `stopped`.
     """
     ids = []
 
@@ -567,7 +567,7 @@ def _change(svc: Context, chosen: Chosen, change: Change, changed: str, format: 
 
 
 def _removal(svc: Context, chosen: Chosen) -> str:
-    """Return the question before a removal. If a person can be asked, the question names the jobs.
+    """Return the question before jobs are removed. If nobody can be asked, the question does not name several jobs.
 
     Raises Reported if a job is unknown.
     """

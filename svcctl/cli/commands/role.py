@@ -53,7 +53,7 @@ PruneOpt = Annotated[
 
 
 def _finding(finding: Located, width: int) -> str:
-    """Return a mistake that `role lint` found as wrapped text, so that its message is not cut."""
+    """Return a mistake that `role lint` has found. The text is broken into lines, so that it is not cut."""
     line = "" if finding.line is None else f", line {finding.line}"
     role = "" if finding.role is None else f", role '{finding.role}'"
     rule = "" if finding.rule is None else f" (rule {finding.rule})"

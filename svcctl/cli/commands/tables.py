@@ -82,7 +82,7 @@ def _listed(svc: Context) -> Sequence[Any]:
 
 
 def _columns(svc: Context, name: str, from_: Any) -> list[list[Any]]:
-    """Return the columns of a table. Each has its name, its type and an example value."""
+    """Return a row for each column of a table: the name of the column, its type and an example value."""
     from svcctl.api import own_service
 
     try:

@@ -128,7 +128,7 @@ def reconcile(
 def _require_files(record: Record, start: int, end: int) -> None:
     """Raise IncompleteResult if files are missing or have a wrong size.
 
-    For such files, only their entries in the record were compared with the service.
+    The content of such files is not compared with the service. Only their entries in the record are compared.
     """
     lost = [entry.path for _, entry in record.holdings()[1] if entry.start < end and start < entry.end]
     if lost:

@@ -177,7 +177,7 @@ def refuse_gaps(svc: Context, summary: Summary) -> None:
 
 @contextmanager
 def measured(svc: Context, path: Path | None, name: str) -> Iterator[dict[str, float]]:
-    """Yield a mapping for the metrics of a run, and write the metrics to the file when the run succeeds or fails.
+    """Yield a mapping for the metrics of a run, and write the metrics to the file when the run has ended.
 
     If another run holds the lock of the export, nothing is written.
     """

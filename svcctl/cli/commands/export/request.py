@@ -132,7 +132,7 @@ def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *
 
 
 def _about_windows(export: Export, start: int, end: int) -> Iterator[str]:
-    """Yield notes on the windows of a run, and on windows that are left out.
+    """Yield notes on the windows of a run, and on requested windows that are not exported yet.
 
     `start` and `end` are the range of the run.
     """

@@ -163,7 +163,7 @@ def workers_of(
 
 @contextmanager
 def resumable(svc: Context) -> Iterator[None]:
-    """Add to errors a hint that the run can be resumed."""
+    """Add the hint that the run can be resumed to errors about interruptions and unavailable services."""
     try:
         yield
     except KeyboardInterrupt:
@@ -187,7 +187,8 @@ _SAME_PROFILE = "give the workers the same profile, or the same SVCCTL_… envir
 class WorkerClient:
     """A function that makes the client of a worker in a cluster.
 
-    The worker uses the profile with this name on its own machine.
+    The worker uses the profile that is named in `flags`, as it is set on the machine of the worker. Raises ProfileError
+    if this profile has a base URL other than `service`, or another value of `max_rows`.
     """
 
     flags: Flags

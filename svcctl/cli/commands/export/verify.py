@@ -86,7 +86,10 @@ def verify(
 
 
 def _verified(svc: Context, name: str, from_: Any, keeps: bool, format: str | None, label: str = "") -> str:
-    """Verify an export, and return the result in words, after a label. Raises IncompleteResult if files are lost."""
+    """Verify an export. Returns the result in words, which begin with `label`.
+
+    Raises IncompleteResult if files are missing or damaged, or if a range is not exported.
+    """
     from svcctl.exports.verify import MISSING, keep, verified_until
 
     record = record_of(svc, name)
@@ -122,7 +125,7 @@ def _verified(svc: Context, name: str, from_: Any, keeps: bool, format: str | No
 
 
 def _lost(svc: Context, record: Record) -> list[LostRange]:
-    """Return the lost files and ranges. A terminal shows the progress."""
+    """Return the missing and damaged files, and the ranges that are not exported. A terminal shows the progress."""
     from svcctl.exports.verify import HashProgress, damage
 
     files, hashed = record.files(), HashProgress()
@@ -152,7 +155,7 @@ def _remember(svc: Context, record: Record, verified: int, label: str) -> None:
 def _print_objects(
     svc: Context, record: Record, name: str, lost: Sequence[LostRange], verified: int, format: str
 ) -> None:
-    """Print a line of ndjson for each lost file or range, and a line for the export."""
+    """Print a line of ndjson for each missing or damaged file, for each range without a file, and for the export."""
     chosen, files = svc.format(format, lists=True), record.files()
     for loss in lost:
         dates = {"from": seconds_to_ms(loss.since), "to": seconds_to_ms(loss.window.end)}
@@ -219,7 +222,7 @@ def range_of(svc: Context, record: Record, from_: Any, to: Any) -> tuple[int, in
 
 
 def _tell_lost(svc: Context, texts: Sequence[str], name: str) -> None:
-    """Report missing and damaged files. Names the first files, and counts the others."""
+    """Report missing and damaged files. Without --verbose, only the first NAMED files are listed."""
     shown = len(texts) if svc.diagnostics.verbose or len(texts) == NAMED + 1 else NAMED
     for text in texts[:shown]:
         svc.diagnostics.report(IncompleteResult(text))

@@ -1,9 +1,9 @@
 """`svcctl query --every`: run a query again and again, like the program `watch`.
 
-On a terminal, a table or a chart stays in its place. In a pipe, and in formats that print lines, each answer is printed
-after the previous answer, and the heading appears only once. If a refresh fails, the next refresh follows as usual. The
-command ends if the service refuses a request. It also ends if the first run fails, because this is probably the user's
-mistake.
+On a terminal, a table or a chart is updated in place. In a pipe, and in formats that print lines, each answer is
+printed after the previous answer, and the heading appears only once. If a refresh fails, the next refresh follows as
+usual. The command ends if the service refuses a request. It also ends if the first run fails, because the cause is
+probably a mistake of the user.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ The argument of the function says whether this is the first request. Notes are p
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The answer of a refresh: the rows that the screen can show, the question, and the number of all rows."""
+    """The answer to one run of the query: the rows that the screen can show, and the number of all rows."""
 
     question: Question
     columns: Sequence[TableColumn]

@@ -37,7 +37,7 @@ _EXCLUDED = {
 }
 """The options that cannot be used with --load, and the reasons."""
 _READ_AGAIN = "svcctl query --load - …"
-"""The second command of the pipes that hints suggest."""
+"""The command at the end of a pipe that a hint suggests."""
 
 
 def query(svc: Context, options: QueryOptions) -> None:
@@ -159,12 +159,12 @@ def _range(svc: Context, options: QueryOptions, loaded: Loaded) -> tuple[Any, An
 
 
 def _columns(draft: QueryRequest, selection: Selection) -> list[str]:
-    """Return the columns of an answer that has no rows, if the query or the options name the columns."""
+    """Return the columns that the query and the options name. An answer without rows has these columns."""
     names = (*answer(draft.query or ""), *selection.columns, *(key.column for key in selection.sort))
     return list({name.casefold(): name for name in names if name != ALL_COLUMNS}.values())
 
 
 def _without_rows(columns: list[str]) -> str:
-    """Return a query of the empty table `file`. The table gets the columns of the answer."""
+    """Return a query that names the given columns of the empty table `file`."""
     names = ", ".join(f"`{name.replace('`', '``')}`" for name in columns)
     return f"from {FILE_TABLE} select {names}" if names else f"from {FILE_TABLE}"

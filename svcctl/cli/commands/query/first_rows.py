@@ -66,7 +66,7 @@ class ShownAnswer:
     """An answer for a terminal. When the profile's max_rows is reached, the rows end and `error` is set.
 
     The error is not raised, because a table reads some rows before it writes the first row, and would lose these rows.
-    Sorted rows and charts are meaningless if rows are missing. For them, the error is raised.
+    For sorted rows and charts, the error is raised, because they would be wrong if rows were missing.
     """
 
     answer: QueryResponse | NeededAnswer

@@ -38,7 +38,7 @@ class Question(NamedTuple):
 
     @property
     def request(self) -> QueryRequest:
-        """The first request, or the only one."""
+        """The first of the requests. Often, it is the only request."""
         return self.requests[0]
 
 
@@ -158,8 +158,8 @@ def question(
 ) -> Question:
     """Complete a request with its dates and its format, and add the style in which svcctl prints dates.
 
-    If `says` is true, notes on dates are printed. `loaded` is the result of loading the files of the request. The
-    events of these files may have any dates.
+    If `says` is true, notes on dates are printed. `loaded` is the result of loading the files that the request reads;
+    None if it reads no files.
     """
     if format.raw and not format.dates and options.date_format:
         raise UsageError(
@@ -209,7 +209,7 @@ def question(
 
 
 def _without_notes(chosen: RequestDates, options: QueryOptions) -> RequestDates:
-    """Return the dates of a query of files. Notes on a start or an end that was not typed are removed."""
+    """Return the dates of a query of files, without the notes on a start or an end that the user has not typed."""
     if options.from_ is None:
         chosen = chosen._replace(plain=options.to is None, slip=None)
     return chosen._replace(short=None) if options.to is None else chosen
@@ -218,7 +218,7 @@ def _without_notes(chosen: RequestDates, options: QueryOptions) -> RequestDates:
 def _by_offset(request: QueryRequest, chosen: RequestDates) -> list[QueryRequest]:
     """Split a request into one request for each offset of the zone within the range.
 
-    The request is not split if the separate requests would return other rows.
+    The request is not split if the separate requests would return other rows than the whole request.
     """
     if not outline(request.query or "").is_plain or (request.query_id, request.limit, request.skip) != (None,) * 3:
         return [request]

@@ -27,9 +27,9 @@ Membership = tuple[StoredDomain, Member]
 
 @dataclass(frozen=True)
 class AccountKind(Generic[T]):
-    """A kind of `service accounts`, such as users, with functions that list and delete.
+    """A kind of objects of `service accounts`, such as users, with functions that list and delete these objects.
 
-    `T` is the type of a user, a key etc.
+    `T` is the type of the objects.
     """
 
     listing: Listing[T]
@@ -52,7 +52,7 @@ def _remove_plan(store: Store, name: str) -> None:
 
 
 def _about_user(store: Store, name: str) -> str:
-    """Describe a user, with its memberships of domains that are deleted and its memberships that stay."""
+    """Describe a user, the domains that the user is removed from, and the domains in which the user stays."""
     going = users.memberships_to_end(store, name)
     email = going[0][1].email
     staying = [

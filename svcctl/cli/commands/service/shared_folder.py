@@ -84,9 +84,8 @@ def load(
     """Load files into a table of a shared folder. Each file is given by its path and its name in messages.
 
     Returns None if the table already has a load with this `load_id`. With `create`, the folder is made if it does not
-    exist. If the load is interrupted, `given_up` is called. Its argument is the result if events were stored
-    nevertheless, and otherwise None. The load runs in its own thread, so that Ctrl-C cannot stop the load in the middle
-    of DuckDB's work.
+    exist. If the load is interrupted, `given_up` is called with the result of the load, or with None if no events were
+    stored. The load runs in its own thread, so that Ctrl-C cannot stop the load in the middle of DuckDB's work.
     """
     extras.need("service", "the local service")
     from svcctl.service.loading import shared_folder

@@ -1,5 +1,7 @@
 """The Typer app of svcctl: its help pages, the spellings that it accepts, and the errors for unknown commands.
 
+A noun is a group of commands, such as `svcctl job`. The commands of a noun are called verbs.
+
 Typer has no public types for Click's classes, so their arguments are Any here.
 """
 
@@ -20,7 +22,7 @@ from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.terminal.size import terminal_size
 
 CHECK = "svcctl.check"
-"""A key in the `meta` of a noun's Typer context. Its value is a function that checks each command of the noun.
+"""A key in the `meta` of a noun's Typer context. The value is a function that checks each command of the noun.
 
 The function is called before the command runs.
 """
@@ -52,7 +54,7 @@ def _in_plain_words(command: Any, ctx: Any, args: list[str]) -> Iterator[None]:
 
 
 class Command(TyperCommand):
-    """A command that also accepts the names of its options in other tools."""
+    """A command that also accepts the names that other tools use for its options."""
 
     allow_extra_args = True
     """Typer passes extra arguments on, and `parse_args` refuses them with a hint."""
@@ -156,9 +158,9 @@ class _Default(Command):
 
 
 def unknown(ctx: Any, words: list[str], commands: list[str]) -> UsageError:
-    """Return the error for the words after a noun if the first word is not a command of the noun.
+    """Return the error for an unknown command of a noun.
 
-    `commands` are the commands of the noun.
+    `words` are the words that were typed after the noun. `commands` are the commands of the noun.
     """
     message, hint = f"no such command '{words[0]}'", f"see '{ctx.command_path} --help'"
     if (command := spellings.meant(ctx.command_path.partition(" ")[2], words, commands)) is not None:
@@ -169,7 +171,10 @@ def unknown(ctx: Any, words: list[str], commands: list[str]) -> UsageError:
 
 
 def no_query(ctx: Any, words: list[str], verbs: list[str]) -> UsageError:
-    """Return the error for `words` after a noun, if the first word is not a query. `verbs` are the noun's verbs."""
+    """Return the error for a noun that takes a query, if the first word after the noun is not a query.
+
+    `words` are the words that were typed after the noun. `verbs` are the verbs of the noun.
+    """
     noun, word = ctx.info_name, words[0]
     if word in verbs:
         message = f"'{word}' must come before its options"
@@ -187,7 +192,7 @@ def no_query(ctx: Any, words: list[str], verbs: list[str]) -> UsageError:
 
 
 def _svcctl(ctx: Any) -> str:
-    """Return the start of a suggested command: `svcctl` with the --profile and --config that were typed."""
+    """Return the beginning of a suggested command: `svcctl` with --profile and --config if they were typed."""
     flags = ctx.find_root().params
     words = [word for name in ("profile", "config") if flags.get(name) for word in (f"--{name}", flags[name])]
     return shlex.join(["svcctl", *words])
@@ -208,7 +213,7 @@ class App(typer.Typer):
         return super().command(name, **{"cls": Command, **settings})
 
     def keep(self, verb: str) -> None:
-        """Remove all other verbs from each noun that has this verb, so Typer does not build their commands."""
+        """Keep only the verb `verb` in each noun that has it, so that Typer does not build the other commands."""
         for group in self.registered_groups:
             noun = copy.copy(group.typer_instance)
             if noun and (commands := [command for command in noun.registered_commands if _name(command) == verb]):

@@ -1,4 +1,4 @@
-"""The client of a command. With --verbose, requests are printed. Retries are printed as notes.
+"""The client of a command. It prints a note for each retry. With --verbose, it also prints the requests.
 
 If a request changes something at the service, the cached names for completion become invalid.
 """
@@ -59,7 +59,7 @@ def _tell(diagnostics: Diagnostics, event: Event) -> None:
 
 
 def _detail(diagnostics: Diagnostics, exchange: Exchange) -> None:
-    """Show a request and the head of its answer."""
+    """Print a request and the head of its answer, if --verbose is given."""
     diagnostics.detail(f"> {exchange.method} {exchange.url}")
     for name, value in exchange.headers:
         diagnostics.detail(f"> {name}: {value}")

@@ -112,10 +112,9 @@ class Context:
         return resolved
 
     def profiles_at(self, base_url: str) -> list[str | None]:
-        """Return the names of the profiles that have this base URL. A command can use each name as the value of -p.
+        """Return the values of the option -p that select a profile with this base URL.
 
-        If the profile in use has this URL, the list has only the value of -p on the command line, or only None without
-        -p.
+        If the profile in use has this URL, only the current value of -p is returned. It is None if -p was not given.
         """
         # The names are for a hint, so a profile or a profiles file that cannot be read is not reported.
         with suppress(SvcctlError):
@@ -197,7 +196,7 @@ class Context:
     def format(self, name: str | None, *, lists: bool = False) -> OutputFormat:
         """Return the output format.
 
-        The option decides, or else the environment or the profile, or else the format is `auto`.
+        The option decides, or else the environment or the profile. If none of them names a format, it is `auto`.
         """
         chosen = name or (self._format_of_lists if lists else self.profile.format)
         return find_format(chosen, is_terminal=self.output.is_terminal, lists=lists)

@@ -18,7 +18,7 @@ Data = Mapping[str, Any]
 Row = tuple[str, ...] | Callable[[Data], str]
 """The parts of a hint, or a function that makes the hint.
 
-A part is a text or a command line, with names of data in braces.
+A part is a text or a command line. It may have names of data in braces, which are replaced with the data.
 """
 
 
@@ -40,9 +40,10 @@ def _clock_column(data: Data) -> str:
 
 
 def _number_format(data: Data) -> str:
-    """Say which option states the meaning of numbers.
+    """Say which option to give if the meaning of the numbers in a column of times is not clear.
 
-    The numbers may be dates in the format `spelled`, times of day in the column `clock`, numbers in `unit`, or epochs.
+    `spelled` is the format of the numbers if they look like dates. `clock` is the name of the column if the numbers may
+    be times of day. `unit` is the unit that the numbers may have.
     """
     if "spelled" in data:
         return f"say so with --time-format {data['spelled']}"
@@ -212,8 +213,8 @@ def hint_of(error: SvcctlError) -> Advice | None:
     """Return the hint for the reason of an error; None if there is no hint for this reason.
 
     An error of another service may lack data that the hint needs. Then the result is None, too. The result is also None
-    if a command in the hint would have a value that cannot be printed unchanged. A copy of such a command would do
-    something else.
+    if a command in the hint would have a value that cannot be printed unchanged. If a user copied such a command,
+    it would do something else.
     """
     row = HINTS.get(error.reason)
     if row is None:

@@ -20,9 +20,9 @@ ALLOWED = "--if-needed allows that"
 
 @contextmanager
 def done_if(wanted: bool, says_done: Callable[[ServiceError], bool], note: Note) -> Iterator[None]:
-    """If `wanted`, print a note instead of an error that says that there is nothing to do.
+    """Replace an error of the block with a note if `wanted` is true and the error says that there is nothing to do.
 
-    Without `wanted`, a conflict gets a hint.
+    `says_done` recognises such an error. If `wanted` is false and such an error is a Conflict, a hint is added to it.
     """
     try:
         yield
@@ -35,9 +35,10 @@ def done_if(wanted: bool, says_done: Callable[[ServiceError], bool], note: Note)
 
 
 def change_job(change: Callable[[str], Job], client: Client, job_id: str, wanted: str, *, if_needed: bool) -> Changed:
-    """Change a job.
+    """Change the state of a job to `wanted` by calling `change`.
 
-    With `if_needed`, a job that is already in the wanted state stays unchanged. Other conflicts are raised as errors.
+    If the job is already in this state, raises Conflict, or returns the unchanged job with `if_needed`. Raises Conflict
+    also if the service refuses the change for another reason.
     """
     try:
         return Changed(change(job_id))

@@ -1,4 +1,4 @@
-"""Code that all verbs share that print a list: the options, and the note on an empty list."""
+"""The options of all commands that print a list, and the function that prints the list."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ from svcctl.terminal import standard_streams
 from svcctl.terminal.standard_streams import wants_color
 
 HIDDEN = {"complete": "completion", "manual-pages": "completion"}
-"""Commands that no help page lists. Each has the noun that is imported for the command.
+"""The commands that no help page lists, each with the noun that must be imported for the command.
 
 Completion scripts and packagers use these commands.
 """
@@ -232,19 +232,19 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
 
 
 def _pages(options: Sequence[str], words: Sequence[str], context: Context) -> AbstractContextManager[None]:
-    """Return a context that shows help pages in a pager.
+    """Return a context manager that shows the output of its block in a pager, if the output is a help page.
 
-    The context does nothing if the command line does not ask for a help page, or if the global options forbid a pager.
+    The context manager does nothing if the command line does not ask for a help page, or if --no-pager is given.
     """
     asks = words[:1] == ["help"] or not {"--help", "-h"}.isdisjoint(words)
     return context.output.paged() if asks and "--no-pager" not in options else nullcontext()
 
 
 def _terminate(*_: object) -> None:
-    """End the process like Ctrl-C.
+    """End the process after SIGTERM, in the same way as after Ctrl-C.
 
-    Until the end, a second signal is ignored. The command `timeout` sends two signals: one to the process, and one to
-    its process group.
+    A second SIGTERM is ignored, because the command `timeout` sends two signals: one to the process, and one to its
+    process group.
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Terminated

@@ -29,7 +29,7 @@ DATES = ("DATE", "TIME")
 CONFIRM = ("--yes", "--force")
 """Options that are never suggested, because they let a command delete or overwrite something."""
 VALUE = "svcctl.value"
-"""A key in the `meta` of Typer's context. Under this key is the value that an error is about, as it was typed."""
+"""A key in the `meta` of Typer's context. It has the value that caused an error, as it was typed."""
 LIKENESS = 0.8
 """The minimum likeness of a mistyped option and a suggested option, from 0 to 1. The dashes are not compared.
 
@@ -40,10 +40,12 @@ With a smaller number, --sort would be suggested for --port.
 def in_plain_words(error: typer.TyperException, context: Any) -> UsageError:
     """Convert an error of Typer about a command to an error that has one line and says what to type.
 
-    The attributes of Typer's error show its kind:
+    The attributes of Typer's error show the kind of the mistake:
 
-    - An unknown option has `possibilities`, and another mistake with an option has `option_name`.
-    - A missing parameter has `param_type`, and a value that cannot be used has only `param`.
+    - `option_name` and `possibilities`: the option is unknown.
+    - only `option_name`: the option is known, but its value is missing, or it has a value and must not have one.
+    - `param` and `param_type`: an argument or a required option is missing.
+    - only `param`: the value of an argument or an option cannot be used.
     """
     message = " ".join(error.format_message().split())
     message, hint = message[:1].lower() + message[1:].rstrip("."), None
@@ -129,9 +131,9 @@ def _missing(parameter: Any, context: Any) -> str:
 
 
 def _option(context: Any, name: str) -> Any:
-    """Return the option with this name or with another spelling of the name.
+    """Return the option of a command, or the global option, that has this name.
 
-    The option may be an option of the command or a global option.
+    The name may also be a name that other tools use for the option.
     """
     parameters = [option for source in (context, context.find_root()) for option in source.command.params]
     names = {name, *(spelling for spelling, others in spellings.OPTIONS.items() if name in others)}

@@ -242,10 +242,10 @@ def length_option(
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with separate options for the fields of its dataclasses.
+    """Return a command with separate options for the fields of dataclasses.
 
-    A parameter of `command` may be a dataclass. Each field of the dataclass becomes an option. A field may also be a
-    dataclass.
+    The type of a parameter of `command` may be a dataclass. Then each field of the dataclass becomes an option. The
+    type of a field may be a dataclass, too.
     """
     signature = inspect.signature(command, eval_str=True)
 
@@ -261,9 +261,9 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _taken(parameter: inspect.Parameter, values: dict[str, Any]) -> Any:
-    """Take the value of a parameter out of the values of options.
+    """Return the value of a parameter, and remove it from the values of the options.
 
-    A dataclass is made from the values of all its fields.
+    If the type of the parameter is a dataclass, the value is made from the values of all its fields.
     """
     kind = parameter.annotation
     if not (isinstance(kind, type) and is_dataclass(kind)):

@@ -34,9 +34,9 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "--window": ("--step", "--chunk"),
     "--workers": ("-j", "--jobs", "--parallel", "--concurrency", "--threads"),
 }
-"""Other names of options, by svcctl's name of the option.
+"""The names that other tools use for an option, by svcctl's name of the option.
 
-A command accepts such a name if the command has the option, and if the name is not the name of another of its options.
+A command with this option accepts these names, except a name that the command uses for another option.
 """
 
 GLOBAL: Mapping[str, tuple[str, ...]] = {
@@ -73,10 +73,10 @@ ANSWERED: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("--insecure", "-k"), _CERTIFICATE),
     **dict.fromkeys(("--url", "--token"), _CONNECTION),
 }
-"""Answers to options of other tools that a command does not have.
+"""Hints for options of other tools that a command does not have.
 
-The first text of a row is an option of svcctl. The answer, which is the second text, is given only if the command has
-this option. If the first text is empty, the answer is always given.
+The first text of a row is an option of svcctl, and the second text is the hint. The hint is given only if the command
+has this option, or if the first text is empty.
 """
 
 VERBS: Mapping[str, str] = {"ls": "list"}
@@ -120,20 +120,20 @@ READ = frozenset(
 )
 """The commands that may be suggested for a similar mistyped word.
 
-No such command changes or deletes anything at once.
+None of these commands changes or deletes anything immediately.
 """
 
 
 def verb(name: str, known: Collection[str]) -> str:
-    """Return the verb for a name from another tool. A known verb, and any other name, is returned unchanged."""
+    """Return svcctl's verb for a name that other tools use for it. All other names are returned unchanged."""
     return name if name in known else VERBS.get(name, name)
 
 
 def meant(noun: str, words: Sequence[str], known: Collection[str]) -> str | None:
     """Return the command that a user probably meant by the words after a noun.
 
-    The first word is not a verb of the noun. `known` are the verbs of the noun. At the beginning of a command line, the
-    noun is empty.
+    The first word is not a verb of the noun. `known` are the verbs of the noun. If the words are at the beginning of a
+    command line, `noun` is empty.
     """
     typed, *rest = words
     if not noun and typed.startswith("from "):

@@ -35,9 +35,9 @@ OTHERS = {
     "notReproducible": "that cannot be produced again",
     "notYet": "not there yet",
 }
-"""Members of a result, and the words for them. The sentence about a result ends with these members."""
+"""The members of a result that the sentence about the result lists last, and the words for them."""
 UNCOMPARED = ("missing", "noLongerThere", "notReproducible")
-"""Members of a result. Each is a number of rows, and the values of these rows were not compared."""
+"""The members of a result that count rows whose values were not compared."""
 METRICS = {
     "success": "Whether the last check found exactly the rows that the job delivered (1) or not (0).",
     "timestamp_seconds": "When the last check of the job ended, in epoch seconds.",
@@ -57,11 +57,11 @@ METRICS = {
 
 @dataclass
 class DeliveryChecks:
-    """The checks of the deliveries of jobs by one command.
+    """The checks of one `svcctl job verify`, which compare destinations with the rows that jobs delivered.
 
-    `jobs` has the ID of each job to check, and the date up to which earlier checks have verified the job, or 0. `names`
-    maps the IDs of jobs to their names. With `several`, messages begin with the name of the job. With `programs`,
-    findings and results are printed as ndjson, and findings are not reported as errors.
+    `jobs` maps the ID of each job to the date up to which earlier checks have verified the job. The date is 0 if no
+    check has verified the job. `names` maps the IDs of jobs to their names. With `several`, messages begin with the
+    name of the job. With `programs`, findings and results are printed as ndjson instead of messages.
     """
 
     svc: Context

@@ -43,7 +43,7 @@ _LAG_IN_WORDS = replace(_LAG_FIELD, shown=lambda row: None if row.lag is None el
 
 
 def _only_generated(jobs: Sequence[Watched]) -> bool:
-    """Return whether the service states the number of generated events, but not of sent events, for any of the jobs."""
+    """Return whether any of the jobs has a number of generated events, but no number of sent events."""
     return any(row.job.events_sent is None and row.job.event_generated is not None for row in jobs)
 
 

@@ -67,7 +67,7 @@ class NameKind:
 
 
 def names(svc: Context, kind: str, of: str = "") -> Pairs:
-    """Return the names of a kind, each with a short meaning.
+    """Return the names of a kind, each with a short description.
 
     The list is empty for an unknown kind, and after any error.
     """
@@ -127,8 +127,8 @@ def _loaded(svc: Context, of: str) -> Pairs:
 def _columns(svc: Context, of: str) -> Pairs:
     """Return the columns of a table, of a query, or of the list that a command prints.
 
-    bash passes a query unchanged, perhaps in quotes. The columns of a query are the columns of its answer or of its
-    table.
+    bash passes a query as it was typed, perhaps with quotes. If a query does not name its columns, the columns of its
+    table are returned.
     """
     if of.startswith("svcctl "):
         return [(name, "") for name in column_names(of.removeprefix("svcctl "))]
@@ -138,7 +138,7 @@ def _columns(svc: Context, of: str) -> Pairs:
 
 
 def _named(svc: Context, of: str, names: Callable[[str], Iterable[str]]) -> Pairs:
-    """Return the columns of a table, or the columns in `names` of a query."""
+    """Return the columns of a table, or the columns that the function `names` finds in a query."""
     from svcctl.api import query
 
     named: Iterable[str] = (query.ALL_COLUMNS,)

@@ -92,7 +92,7 @@ class CompletedCommand:
 
 
 def commands(tree: Any) -> Iterator[CompletedCommand]:
-    """Yield every visible command, and after each command the commands below it."""
+    """Yield all visible commands. The commands of a noun follow the noun."""
     own, _ = _parameters(tree)
     return _commands(tree, "svcctl", [option for option in own if "--version" not in option.names])
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 FILES, QUERY, EXPORTS = "files", "query", "exports"
 """The kinds of words that scripts complete by themselves. The module `svcctl.cli.completion.names` has the other kinds.
 
-The kinds are file names, the text of a query, in which names of tables are completed, and the files and states of
-exports.
+FILES are file names. In a QUERY, the names of tables are completed. EXPORTS are the states and the files of exports.
 """
 
 

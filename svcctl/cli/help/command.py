@@ -146,12 +146,12 @@ def _paragraph(part: str, width: int) -> str:
 
 
 def _column(rows: Sequence[Row], width: int) -> int:
-    """Return the column in which the meanings of rows begin."""
+    """Return the number of the column in which the descriptions of options or commands begin."""
     return min(max(len(name) for name, _ in rows), 30, width // 2 - 4) + 4
 
 
 def _definitions(rows: Sequence[Row], column: int, width: int) -> list[str]:
-    """Format names and their meanings in two columns. A name that is too long for its column has its own line."""
+    """Format names and their descriptions in two columns. A name that is too long for its column has its own line."""
     lines: list[str] = []
     for name, meaning in rows:
         begin = f"  {name}".ljust(column)

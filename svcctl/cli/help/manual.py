@@ -78,13 +78,13 @@ def _about(paragraphs: Sequence[str]) -> Iterator[str]:
 def _literal(text: str, indent: int) -> Iterator[str]:
     """Yield the roff for lines that must not be wrapped.
 
-    They get a smaller indent than usual, because lines of 80 columns would otherwise be wider than a terminal.
+    These lines have a smaller indent than usual, because lines of 80 columns would otherwise not fit on a terminal.
     """
     yield from (".PP", ".nf", f".in {indent}n", *map(_line, text.split("\n")), ".in", ".fi")
 
 
 def _options(page: Page, is_first: bool) -> Iterator[str]:
-    """Yield the arguments and the options. Many options are under headings, and the option --help is left out."""
+    """Yield the arguments, and the options except --help. If the page groups the options, the headings are kept."""
     headed = len(page.options) > 1
     alone = page.arguments if headed else (*page.arguments, *page.options[0][1])
     if alone or headed:

@@ -49,9 +49,8 @@ def read(topic: str) -> str:
 def sections(page: str) -> list[str]:
     """Return the names of the sections of a page, from its headings.
 
-    A heading such as `functions: text` gives the name `functions`, and equal names are returned once.
-
-    A heading is a line between blank lines that is not indented and does not end in a full stop or a colon.
+    A heading is a line between blank lines that is not indented and does not end in a full stop or a colon. A heading
+    such as `functions: text` gives the name `functions`. A name that appears several times is returned once.
     """
     _, *blocks = page.split("\n\n")
     headings = (block.partition(":")[0] for block in blocks if re.fullmatch(r"\S.*[^.:]", block))
@@ -119,7 +118,7 @@ def of_word(word: str) -> str | None:
 
 
 def holding(word: str) -> list[str]:
-    """Return the topics whose pages contain a word. The topic that contains it most often comes first."""
+    """Return the topics whose pages contain a word. The topic that contains the word most often comes first."""
     whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
     counts = {topic: len(whole.findall(read(topic))) for topic in TOPICS}
     return sorted((topic for topic, count in counts.items() if count), key=lambda topic: -counts[topic])

@@ -89,7 +89,7 @@ def _bounds(chart: ChartRows, times: Sequence[int]) -> tuple[int, int]:
 
 
 def _series(chart: ChartRows) -> tuple[Mapping[str, _Points], list[str]]:
-    """Return the points of each series, in the order of time, and notes.
+    """Return the points of each series in the order of time, and a note if some series are left out.
 
     If there are too many series, only the largest series are kept. If the rows are in the order of time, the series are
     sorted by the values that name the series. Otherwise, the rows were sorted with --sort, and the series keep the

@@ -73,8 +73,8 @@ class DomainJobs(Noun):
     def steps(self, written: Sequence[WrittenJob], *, prune: bool) -> list[JobStep]:
         """Return the steps that launch or change the domain's jobs so that they are as in the files.
 
-        With `prune`, the steps also remove jobs that have a hash in their name and are in no file. Raises UsageError if
-        `relaunch` names a job that no file has.
+        With `prune`, the steps also remove applied jobs that are in no file. Applied jobs have a hash in their name.
+        Raises UsageError if `relaunch` names a job that is in no file.
         """
         desired = {entry.name: entry for entry in written}
         if unknown := [name for name in self.relaunch if name not in desired]:

@@ -87,7 +87,7 @@ def _profiles(svc: Context, of: str) -> Pairs:
 
 
 def _jobs(svc: Context, of: str) -> Pairs:
-    """Return the IDs of jobs, and then the friendly names of jobs without their hashes.
+    """Return the IDs of jobs, and then the friendly names of jobs. The hash at the end of a name is left out.
 
     A name that several jobs share is left out, because commands refuse such a name.
     """

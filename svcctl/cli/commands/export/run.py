@@ -79,9 +79,9 @@ def export(ctx: typer.Context, options: ExportOptions) -> None:
 
 @dataclass
 class _Run:
-    """A run of an export, which also saves the new state.
+    """A run of an export. If the export has a state, the start of the next run is saved in the state.
 
-    `before` is the state before the run; None for a first run.
+    `before` is the state before the run; None if there was no state.
     """
 
     svc: Context
@@ -113,7 +113,8 @@ class _Run:
     def stay(self) -> None:
         """Do a run that has no windows to fetch.
 
-        Saves the start of a new state, or checks that an existing state belongs to this export.
+        Saves the start of a new state. If there is a state already, checks that the target belongs to this export, and
+        removes the failure of the last run from the state.
         """
         from svcctl.exports.ownership import claim
         from svcctl.exports.run import opened

@@ -232,7 +232,10 @@ def _tell_lost(svc: Context, texts: Sequence[str], name: str) -> None:
 
 
 def record_of(svc: Context, name: str) -> Record:
-    """Return the record of an export. `name` is the name of a state, or the path to which the export writes."""
+    """Return the record of an export, which lists the exported files.
+
+    `name` is the name of a state, or the path to which the export writes.
+    """
     from svcctl.exports.record import Record
 
     return Record.find(name, default_states(svc.environment), svc.environment)

@@ -216,7 +216,7 @@ def _without_notes(chosen: RequestDates, options: QueryOptions) -> RequestDates:
 
 
 def _by_offset(request: QueryRequest, chosen: RequestDates) -> list[QueryRequest]:
-    """Split a request into one request for each offset of the zone within the range.
+    """Split the range of a request at the clock changes of the zone. Returns one request for each part.
 
     The request is not split if the separate requests would return other rows than the whole request.
     """

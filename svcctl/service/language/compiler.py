@@ -304,7 +304,10 @@ class _Rows:
         return replace(value.computed_by(_typed_sql(self.context, value)), type=_type(value))
 
     def _settle(self) -> None:
-        """Start a subquery if the rows have limits, or computed values that the next clause must not compute again."""
+        """Start a subquery if the rows so far have a limit, an offset or computed values.
+
+        Without the subquery, the next clause would compute these values again, or would be applied before the limit.
+        """
         needed = [*self.columns.values(), *(value for name, value in self.before.items() if name in self.used)]
         computed = any(not isinstance(value.sql, exp.Column) for value in needed)
         if computed or self.limit is not None or self.offset:

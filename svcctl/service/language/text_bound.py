@@ -78,7 +78,7 @@ class TextBound:
 
 
 def check_chars(chars: int) -> None:
-    """Raise UnplacedError if a text or a row may have more than MAX_TEXT_CHARS characters."""
+    """Raise UnplacedError if `chars`, the maximum length of a text or a row, is greater than MAX_TEXT_CHARS."""
     if chars > MAX_TEXT_CHARS:
         hint = f"a stored text counts as {STORED_CHARS}; use shorter replacements, or fewer of them"
         raise UnplacedError(f"a text could get more than {MAX_TEXT_CHARS:,} characters", hint=hint)

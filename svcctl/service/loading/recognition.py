@@ -410,7 +410,7 @@ def _check_clocks(file: KnownFile, time: str, profiles: Mapping[str, _Profile]) 
 
 
 def _check_times(file: KnownFile, profile: _Profile, times: TimeFormat) -> None:
-    """Raise UsageError if the event's times can be read in several ways."""
+    """Raise UsageError if the times of the file's events are ambiguous."""
     if profile.slashed is not None and times.format is None:
         raise UsageError(
             f"dates of {file.source.name} such as {shown(profile.slashed)} may have the day or the month first",

@@ -218,9 +218,10 @@ class _Waiter:
 
 @dataclass
 class _Places:
-    """The places for short pieces of work, or the places for long pieces.
+    """A number of places. A piece of work takes a place while it runs.
 
-    `number` is the number of places. `share` is the maximum number of places that one owner may take.
+    One object has the places for short work, and another object has the places for long work. `number` is the number of
+    places. `share` is the maximum number of places that one owner may take.
     """
 
     number: int

@@ -61,9 +61,9 @@ def ip_text(value: str) -> str:
 
 
 def plain(value: str, type_: Type) -> str:
-    """Return SQL for a number, a boolean or an address in the form that all text formats use.
+    """Return SQL that turns a number, a boolean or an address into the text that all text formats use.
 
-    Strings stay unchanged.
+    The SQL leaves strings unchanged.
     """
     if type_ is Type.IP4:
         return ip_text(value)

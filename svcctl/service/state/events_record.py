@@ -116,7 +116,7 @@ class EventsRecord:
         return new
 
     def record_in_time(self) -> None:
-        """Record the ends of all tables if the file has changed and the last record is at least LIVE_SECONDS old.
+        """Call `record` if the file has changed and the last record is at least LIVE_SECONDS old.
 
         Raises the errors of `record`.
         """
@@ -124,7 +124,10 @@ class EventsRecord:
             self.record()
 
     def record(self) -> None:
-        """Record the ends of all tables. Raises StateUnavailable if the state cannot be written."""
+        """Record where each table ends: the position after its last row, and its number of rows.
+
+        Raises StateUnavailable if the state cannot be written.
+        """
         with self._lock:
             writes, ends = self._file.writes, self._file.ends()
             self._save(ends)

@@ -85,9 +85,10 @@ def skip(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, nanosecond
 
 
 def rows(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, marks: Iterable[Mark | None]) -> list[int | None]:
-    """Convert marks to row numbers in the current table.
+    """Return the number of the row at each mark, in the table as it is now. A mark is a position in the table.
 
-    Raises ServiceError if the table of a mark was dropped or moved, or if rows before a mark were lost.
+    The number is None for a mark that is None. Raises ServiceError if the table of a mark was dropped or moved, or if
+    rows before a mark were lost.
     """
     marks = list(marks)
     if all(mark is None for mark in marks):

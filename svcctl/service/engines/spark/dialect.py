@@ -92,7 +92,8 @@ class SparkDialect:
 class _SparkJson:
     """The JsonSql of Spark.
 
-    A path is looked up step by step. With a whole path, servers differ if several members have the same name.
+    A path is looked up one step at a time. If several members have the same name, different servers would choose
+    different members for the whole path.
     """
 
     def replace_matches(self, sql: exp.Expr, pattern: str, replacement: str, times: int = 1) -> exp.Expr:

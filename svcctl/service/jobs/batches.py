@@ -3,10 +3,11 @@
 A job runs its query in steps. Each step reads a part of the events. After each batch, the job saves its progress. The
 progress has the number of delivered rows, the latest date of these rows, and a checkpoint. The checkpoint has the step
 of the last row, and the memo, which is JSON that the destination needs to continue. The log of the job gets an entry
-for each step with rows, and for each file.
+for each step with rows, and for each file that the destination writes.
 
-If `repeats` is true for the destination, the job also saves before each commit which rows the batch has. If such a job
-is interrupted during the commit, the job delivers the same batch again after its restart.
+Some destinations have the attribute `repeats`. For such a destination, the job also saves, before each commit, the
+query steps of the batch and the number of its last row. If the job is interrupted during the commit, it delivers the
+same batch again after its restart.
 """
 
 from __future__ import annotations
@@ -25,21 +26,22 @@ from svcctl.service.jobs.step_log import FileEntry, LogEntries, StepEntry
 from svcctl.service.queries.schedule import LateEvents, Step
 
 POLL_SECONDS = 0.5
-"""The shortest time, in seconds, between two searches of a job for new events."""
+"""The minimum number of seconds between two searches of a job for new events."""
 MAX_POLLS = 600
 """The maximum number of searches for new events while a batch waits for its commit.
 
-Each search may add a query step to the batch, and the checkpoint holds all steps of the batch.
+Each search may add a query step to the batch. The checkpoint stores all steps of the batch, so this limit keeps the
+checkpoint small.
 """
 FIRST_SECONDS = 3.0
-"""The maximum time, in seconds, until the first batch after connecting is committed.
+"""After connecting, the rows of the first batch wait at most this number of seconds for their commit.
 
 This time is short, so that a refusal by the destination is noticed soon.
 """
 
 
 class SavedProgress:
-    """The progress of a delivery that was saved last, and the function that saves new progress."""
+    """The last saved progress of a delivery, and the function that saves new progress."""
 
     def __init__(
         self,
@@ -50,9 +52,11 @@ class SavedProgress:
         *,
         uncounted: int = 0,
     ) -> None:
-        """Begin with `progress`. `keep` writes progress to the database, and entries to the log of the job `job_id`.
+        """Begin with `progress`, which is already saved.
 
-        The run does not count the first `uncounted` rows as generated, because an earlier job has delivered these rows.
+        `keep` is the function that writes new progress to the database, and new entries to the log of the job `job_id`.
+        An earlier job has delivered the first `uncounted` rows. The figure `generated` of the run leaves these rows
+        out.
         """
         self.progress = progress
         self.run = run
@@ -74,8 +78,8 @@ class SavedProgress:
 class _Open:
     """The batch that waits for its commit.
 
-    `since` is the moment at which the first row was written, by the monotonic clock. `steps` are the query steps that
-    have returned the rows.
+    `since` is the moment at which the first row of the batch was written, by the monotonic clock. `steps` are the query
+    steps that have returned the rows of the batch.
     """
 
     since: float = 0.0
@@ -92,7 +96,7 @@ class DeliveryBatches:
         self.step = checkpoint.step
         """The last query step that was read to its end or from which rows were written."""
         self.late: LateEvents | None = checkpoint.late
-        """The number of events that came too late for their groups. It is saved with the next progress."""
+        """The number of events that arrived after their period was closed. It is saved with the next progress."""
         self._destination = destination
         self._saved = saved
         self._date = saved.progress.last_datetime
@@ -115,9 +119,9 @@ class DeliveryBatches:
         return max(POLL_SECONDS, self._patience / MAX_POLLS) if self._destination.repeats else POLL_SECONDS
 
     def connect(self, head: bytes) -> None:
-        """Open the destination. If the destination has more rows than the saved progress says, save the new number.
+        """Open the destination. If it already has more rows than the saved progress says, save the higher number.
 
-        `head` has the bytes at the beginning of each file.
+        `head` has the bytes with which each file at the destination begins.
         """
         self.written = self._destination.open(self.written, self._saved.progress.checkpoint.memo, head)
         self._saved.show_generated(self.written)
@@ -127,7 +131,8 @@ class DeliveryBatches:
     def begin(self, step: Step) -> None:
         """Remember `step` as the query step of the next row.
 
-        If `counts` is true for the destination and the step is new, commit the current batch and save the new step.
+        Some destinations count their rows (`counts`). For such a destination, a batch has rows of only one step. So if
+        the step is new, the current batch is committed, and the new step is saved.
         """
         if self._destination.counts and step != self.step:
             self.commit()
@@ -168,9 +173,10 @@ class DeliveryBatches:
         self._patience = self._destination.patience
 
     def save_late(self) -> None:
-        """Save the number of late events and the last query step.
+        """Save the number of late events, and the last query step.
 
-        Do nothing if the number of late events is unchanged, or if rows still wait for their commit.
+        An event is late if it arrives after its period was closed. Do nothing if the saved number is still correct, or
+        if rows wait for their commit.
         """
         saved = self._saved.progress.checkpoint.late
         if self.late is not None and self.late.count != (saved.count if saved else 0) and self.uncommitted == 0:
@@ -179,8 +185,7 @@ class DeliveryBatches:
     def save_step(self) -> None:
         """Save the last query step that was read, even if the step had no rows.
 
-        A new job that continues this job begins after the saved step. Nothing is saved while rows wait for their
-        commit.
+        Do nothing while rows wait for their commit. A new job that continues this job begins after the saved step.
         """
         if self.step is not None and self.step != self._saved.progress.checkpoint.step and self.uncommitted == 0:
             self._save_again()
@@ -201,11 +206,12 @@ class DeliveryBatches:
         self._saved.save(progress, steps, files)
 
     def _with_batch(self) -> JobProgress:
-        """Prepare the next commit, and return the saved progress with the batch of this commit added.
+        """Prepare the next commit. Return the saved progress, to which the batch of this commit is added.
 
-        The progress also has the memo that the destination returned for the prepared commit. The batch includes the
-        last query step even if that step has no rows. The reason is that the step may have closed periods, and events
-        that arrive later in a closed period count as late.
+        The returned progress also has the memo that the destination returned for the prepared commit.
+
+        The batch includes the last query step even if that step has no rows. Such a step may have closed periods, and
+        an event that arrives after its period was closed counts as late.
         """
         assert self.step is not None
         checkpoint = self._saved.progress.checkpoint

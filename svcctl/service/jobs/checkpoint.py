@@ -27,9 +27,9 @@ VERSION = 1
 class StoredQuery:
     """A job's query, the date of the job's launch, and facts about the queried table at the launch.
 
-    `covered` describes events that an earlier job has read. The query leaves these events out. `mark` identifies the
-    end of the table at the launch. `mark` is None if the table is not in the service's own file. `columns` are the
-    names of the table's columns at the launch. If `columns` is None, the query uses all present columns.
+    `covered` describes events that an earlier job has read. The query leaves these events out. `mark` is the position
+    at which the table ended at the launch. `mark` is None if the table is not in the service's own file. `columns` are
+    the names of the table's columns at the launch. If `columns` is None, the query uses all present columns.
     """
 
     asked: AskedQuery
@@ -77,7 +77,7 @@ class StoredQuery:
 class Batch:
     """The rows of a commit that has begun. `end` is the number of the last row plus 1.
 
-    To get these rows again, the query steps `steps` are run again.
+    The rows come from the query steps `steps`. These steps return the same rows each time they are run.
     """
 
     end: int
@@ -97,7 +97,7 @@ class Checkpoint:
 
     `step` is the last query step that was saved. It is None before the first delivery. `memo` is JSON that the
     destination needs to continue. `batch` is a batch that may be delivered already, because its commit has begun. Such
-    a batch is delivered again, with the same rows, before any other rows. `late` is the number of events that arrived
+    a batch is delivered again, with the same rows, before any other rows. `late` has the number of events that arrived
     after their period was closed.
     """
 
@@ -128,7 +128,7 @@ class Checkpoint:
 class JobProgress:
     """The progress of a delivery.
 
-    `sent` is the number of delivered rows. `last_datetime` is the last date that the delivery has reached, in epoch
+    `sent` is the number of delivered rows. `last_datetime` is the date that the delivery has reached, in epoch
     milliseconds. `saved` is the last saved checkpoint. It is None if no checkpoint was saved yet. `before` is the
     undelivered rest of an older job that this job continues. This rest is delivered first.
     """
@@ -146,8 +146,8 @@ class JobProgress:
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object that the database stores for this progress.
 
-        The object has the undelivered rest of the older job, if there is one. Otherwise it has the saved checkpoint.
-        Without both, the object is empty.
+        If this job must still deliver the rest of an older job, the object has this rest. Otherwise the object has the
+        saved checkpoint. The object is empty if no checkpoint was saved yet.
         """
         if self.before is not None:
             return {"version": VERSION, "rest": self.before.to_json()}

@@ -17,7 +17,7 @@ from svcctl.service.queries.schedule import CoveredEvents, covered_after
 
 
 def follow(before: StoredJob, after: StoredJob) -> StoredJob:
-    """Return a copy of the new job `after` that begins where the stopped job `before` ended.
+    """Return a copy of the new job `after` that begins at the point where the job `before` stopped.
 
     If both jobs read the same table, the new job reads exactly the events that the old job has not read. Otherwise the
     new job begins at the last date of the old job. Raises ServiceError if the new query cannot continue the old query.
@@ -40,7 +40,7 @@ def follow(before: StoredJob, after: StoredJob) -> StoredJob:
 
 
 def _check_kinds(old: StoredQuery, new: StoredQuery, covered: CoveredEvents | None) -> None:
-    """Raise ServiceError if a query of groups would continue a query of single events that has an end.
+    """Raise ServiceError if the new query groups events, and the old query has an end and does not group events.
 
     The first groups of the new query would lack the events that the old query has read.
     """

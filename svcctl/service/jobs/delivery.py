@@ -1,8 +1,8 @@
 """The delivery of a job's rows from its query to its destination.
 
 A job runs its query in steps, one after another. Each step reads a part of the events. A step returns the same rows in
-the same order each time it runs. So after an interruption, the job runs the interrupted step again, and leaves out the
-rows that were delivered. The rows of all steps of a job are numbered consecutively. The module `batches` writes the
+the same order each time it runs. So after an interruption, the job runs the interrupted step again, and skips the rows
+that are already delivered. The rows of all steps of a job are numbered consecutively. The module `batches` writes the
 rows to the destination, and saves the job's progress.
 """
 
@@ -62,8 +62,9 @@ def deliver(
 ) -> bool:
     """Deliver the rows of a job. Return True when the job is complete, and False when the job is stopped.
 
-    A query of groups waits `lag` seconds after the end of each period before it closes the period. While the
-    destination does not answer, the delivery is retried from the last commit.
+    A query may group events by periods of time. After the end of a period, such a query waits `lag` seconds for late
+    events, and then closes the period. While the destination does not answer, the delivery is retried from the last
+    commit.
 
     Raises ServiceError when the query fails. Raises Unavailable when the database of the service or the query's table
     cannot be reached. After Unavailable, the caller must read the stored job again, because only the stored job has the
@@ -141,7 +142,10 @@ def _deliver(
 
 
 def _is_whole(engines: Engines, steps: Steps, progress: JobProgress) -> bool:
-    """Whether all rows of a job's last query step are delivered, so that the job no longer needs its destination."""
+    """Whether all rows of a job's last query step are delivered.
+
+    If so, the job does not need to connect to the destination in order to end this step.
+    """
     step, batch = progress.checkpoint.step, progress.checkpoint.batch
     if step is None or batch is not None:
         return batch is None
@@ -154,8 +158,9 @@ def _is_whole(engines: Engines, steps: Steps, progress: JobProgress) -> bool:
 def check(engines: Engines, asked: AskedQuery, now: datetime, allowed: AllowedHosts = EVERYTHING) -> api.Destination:
     """Check that the rows of a query can be delivered, and return the query's destination.
 
-    The type and the parameter keys of the returned destination have their usual spelling. Raises QueryError for an
-    invalid query. Raises ServiceError for an invalid type, an invalid parameter, or a host that is not allowed.
+    In the returned destination, the type and the keys of the parameters have their standard spelling. Raises QueryError
+    for an invalid query. Raises ServiceError for an unknown type, an invalid parameter, or a host to which the service
+    may not connect.
     """
     assert asked.destination is not None
     Steps(engines, asked, lambda: now, launched=now)
@@ -214,7 +219,7 @@ class _Attempt:
                 self.batches.commit_in_time()
 
     def _repeat(self, batch: Batch) -> bool:
-        """Deliver again, with the same rows, a batch that an earlier run has begun to commit.
+        """Deliver a batch again, with the same rows. An earlier run has begun to commit this batch.
 
         Return False if the run is stopped.
         """
@@ -229,7 +234,7 @@ class _Attempt:
     def _look(self, step: Step | None) -> Step | None:
         """Return the query step after `step`, or None if the next step cannot run yet.
 
-        Also show and save the number of events that came too late for their period.
+        Also show and save the number of events that arrived after their period was closed.
         """
         due = self.steps.next(step, self.batches.written)
         late = self.batches.late = self.steps.late_after(step, due, self.batches.written, self.batches.late)
@@ -266,7 +271,9 @@ class _Attempt:
                 self.run.interrupt = None
 
     def _reach(self, step: Step | None) -> None:
-        """Show in the run up to which date all events are written, and up to which date all events are committed.
+        """Set the dates `accepted` and `reached` of the run.
+
+        All events up to `accepted` are written to the destination. All events up to `reached` are also committed.
 
         `step` is the last query step that was read.
         """
@@ -286,7 +293,8 @@ class _Attempt:
     def _hand_on(self, step: Step, lines: pa.StringArray, dates: pa.Int64Array, *, end: int | None) -> None:
         """Write rows to the destination, in pieces that fit into the current batch.
 
-        With `end`, write all rows with numbers below `end`, even if these rows are larger than a batch.
+        With `end`, write all rows with numbers below `end` to the current batch, even if the batch gets larger than
+        usual.
         """
         bounds = arrow.offsets(lines)
         at = 0
@@ -305,9 +313,9 @@ class _Attempt:
             at += count
 
     def _complete(self, step: Step | None) -> None:
-        """Save the end of the query's range as the last date of the job, if the job has read all events up to this end.
+        """If the job has read all events of the query's range, save the end of this range as the last date of the job.
 
-        A job that ends earlier, at its limit of rows, keeps its last date.
+        A job that ends earlier, because it has delivered its maximum number of rows, keeps its last date.
         """
         end = self.steps.schedule.end
         if step is not None and step.last and end is not None:

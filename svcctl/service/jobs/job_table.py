@@ -1,8 +1,8 @@
 """Jobs as rows of a database table. Each function runs in a transaction.
 
 Only this module reads and writes the JSON of the columns `request` and `checkpoint`. The classes for this JSON are in
-the module `checkpoint`. The parameters of a destination contain secrets. So the parameters are only in the database and
-in the memory of the service, and never in an answer, a log or an error.
+the module `checkpoint`. The parameters of a destination may contain secrets. So they are only in the database and in
+the memory of the service, and never in an answer, a log or an error.
 
 A job belongs to a domain or a reseller. The jobs of an inactive domain do not run, but keep their status.
 """
@@ -55,7 +55,7 @@ class StoredJob:
     """A job as stored in the database.
 
     If the stored query or progress cannot be read, `request` is None and `unreadable` has the reason. Such a job can be
-    listed, stopped and removed, but not delivered.
+    listed, stopped and removed, but it cannot be delivered.
     """
 
     id: str
@@ -75,7 +75,7 @@ class StoredJob:
     It is None if every process of the service has the events.
     """
     holder: str | None = None
-    """The process that has, or last had, the lease of the job. Only the process with the lease may run the job.
+    """The process that has the lease of the job, or had the last lease. Only a process with the lease may run it.
 
     It is None if the lease was given back or revoked.
     """
@@ -160,9 +160,9 @@ class Due:
 def due(store: Store) -> dict[str, Due]:
     """Return the jobs that must run, by ID. These are the RUNNING jobs of active domains and of resellers.
 
-    The service calls this function every second, so the function reads no JSON. If only one process uses the database,
-    the function reads the database only after a change. A shared database is always read, because a lease may end
-    without a change in the database.
+    The service calls this function every second. To be fast, the function reads no JSON. If only one process uses the
+    database, the function reads the database only after a change. A shared database is always read, because a lease may
+    end without a change in the database.
     """
 
     def read(connection: Connection) -> dict[str, Due]:
@@ -216,11 +216,11 @@ def succeed(store: Store, before: str, follow: Callable[[StoredJob], StoredJob],
 def move(
     store: Store, job_id: str, before: JobStatus, after: JobStatus, room: Room | None = None
 ) -> tuple[StoredJob | None, bool]:
-    """Change the status of a job from `before` to `after`. A job with another status stays unchanged.
+    """Change the status of a job from `before` to `after`. If the status is not `before`, the job stays unchanged.
 
     Returns the job, and whether this call changed the status. If the job does not exist, None is returned for the job.
-    Only one of several simultaneous calls changes the status. `room` can refuse a start, as in `add`. A start clears
-    the error of the job. Until the start, a failed job shows the error.
+    If several calls arrive at the same moment, only one of them changes the status. If too many jobs run, `room`
+    refuses a start with an error, as in `add`. A start clears the error of the job.
     """
     with store.transaction() as connection:
         job = next(iter(select_jobs(connection, store, _JOBS.id == job_id)), None)
@@ -246,7 +246,7 @@ def save(store: Store, job_id: str, token: int, progress: JobProgress, log: LogE
 
 
 def trouble(store: Store, job_id: str, token: int, errors: tuple[str, ...]) -> None:
-    """Set the error of a running job. A job that was stopped in the meantime keeps its earlier error."""
+    """Set the error of a running job. If the job was stopped in the meantime, its error stays unchanged."""
     _change(store, job_id, token, [_RUNNING], {"error": errors})
 
 
@@ -349,7 +349,7 @@ def _change(
 
 
 def _dated(store: Store, values: dict[str, Any]) -> dict[str, Any]:
-    """Return `values`, plus the moments that must change together with these values.
+    """Return the new values of a job's columns, plus the moments that must change together with these values.
 
     A new error sets the moment since which the job fails. Newly sent rows set the moment of the last delivery.
     """

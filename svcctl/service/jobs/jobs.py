@@ -1,25 +1,25 @@
 """The job operations of the interface, the statuses of jobs, and the threads that run jobs in this process.
 
-A job is a query with a destination, to which the rows are delivered. The function `deliver` of the module `delivery`
-sends the rows. This function is passed to the class `Jobs`.
+A job is a query with a destination, to which the rows are delivered. The rows are sent by the function `deliver` of the
+module `delivery`. The class `Jobs` gets this function as an argument.
 
     launch ──> RUNNING ── stop ──> STOPPED      RUNNING ── all is delivered ──> COMPLETED
                   ^── start ─────────┘          any ── remove ──> REMOVED, then unknown
 
-The interface does not define the following cases:
+The interface does not define the following cases. This service handles them in this way:
 - A request to stop a STOPPED job is refused with code 108.
 - A request to start a RUNNING job is refused with code 101.
 - A start or launch is also refused with code 101 if too many jobs run. The limits are MOST_RUNNING jobs of the domain
   and MOST_IN_TOTAL jobs of all domains.
 - A request to stop or start a COMPLETED job changes nothing and returns the job.
-- If several requests to stop, start or remove a job arrive together, one succeeds and the others are refused. The
-  answer to a request shows the status that this request caused, even if another request has changed the job since.
+- If several requests to stop, start or remove a job arrive at the same moment, one succeeds and the others are refused.
+  The answer to a request shows the status that this request caused, even if another request has changed the job since.
 - A removed job is deleted with its parameters. Later requests for the job are refused with code 100, like requests for
   a job that never existed or belongs to another domain.
 - A stop or removal first delivers the rows that were read so far, if the destination accepts these rows within
-  WAIT_SECONDS. Otherwise the thread of the job is fenced. A fenced thread can no longer commit or save, so the answer
-  shows the point where a restart begins. The thread ends when the destination answers. Until then, a restarted job
-  waits for the old thread.
+  WAIT_SECONDS. Otherwise the thread of the job is fenced. A fenced thread can no longer commit or save. So the progress
+  in the answer is exactly the point from which a restarted job continues. The thread ends when the destination answers.
+  Until then, a restarted job waits for the old thread.
 - The jobs of a disabled or pending domain do not run. These jobs keep their status, so the RUNNING jobs continue when
   the domain is enabled. The jobs of a deleted domain are deleted with the domain.
 - If the query of a job fails, the job stops and has the reason in `error`.
@@ -62,7 +62,7 @@ from svcctl.words import is_secret, json_text, mask_urls
 
 UNKNOWN, UNCHANGEABLE, NOT_RUNNING = 100, 101, 108
 CODES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
-"""The error codes with which an operation on a job is refused."""
+"""The error codes of refused operations on jobs."""
 
 MOST_RUNNING, MOST_IN_TOTAL = int(RUNNING_JOBS.default_value), int(TOTAL_JOBS.default_value)
 """The maximum number of running jobs: MOST_RUNNING for each domain or reseller, MOST_IN_TOTAL for all together."""
@@ -91,8 +91,8 @@ class Jobs:
 
     The process runs each job that it has leased and that must run (see `job_table.DUE`). An operation changes the
     database, and then calls `settle`, which starts and ends threads. If the database fails only during `settle`, the
-    operation has succeeded, and a later call of `settle` starts and ends the threads. `place` identifies a service that
-    has events of its own. Jobs over these events run only in this service.
+    operation has succeeded, and a later call of `settle` starts and ends the threads. If the service has events that no
+    other service has, `place` is the identifier of this service. Jobs that read these events run only in this service.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Jobs:
         self._share = share
         self._total = total
         self.runs: dict[str, JobRun] = {}
-        """The runs of this process by the IDs of their jobs, including runs that are about to end."""
+        """The runs in this process, by the IDs of their jobs. Runs that are about to end are included."""
         self._lock = threading.RLock()
         self._closed = False
 
@@ -205,8 +205,9 @@ class Jobs:
         """Store a new job and run it.
 
         `everywhere` is true if every process has the job's events. Then any process may run the job. If the query
-        continues an old job, the old job is stopped in the transaction that stores the new job. `follow` makes the new
-        job begin where the old job stopped. Without `follow`, the new job begins at the start of its range.
+        continues an old job, the old job is stopped in the transaction that stores the new job. The function `follow`
+        makes the new job begin where the old job stopped. Without `follow`, the new job begins at the start of its
+        query's range.
         """
         name = params.get("friendlyName") or f"{type}_{''.join(secrets.choice(_LETTERS) for _ in range(8))}"
         job = StoredJob(
@@ -444,8 +445,8 @@ def _history(
 ) -> dict[str, Any]:
     """Return the members that this service adds to the interface's job object.
 
-    Some members are the values with which the job can be launched again, without secrets. The other members are figures
-    of the job's run. Members without a value are left out.
+    Some members are the values that are needed to launch the same job again. Secrets are left out. The other members
+    are figures of the job's run. A member without a value is left out.
 
     `late` is the number of events that arrived after their period was closed, as counted by the present run. If `late`
     is None, the saved number is used. `accepted` is the date, in epoch milliseconds, up to which the destination has
@@ -474,7 +475,7 @@ def _history(
 
 
 def _masked(value: Any) -> Any:
-    """Return the value of a parameter with the secrets of URLs masked."""
+    """Return the value of a parameter, in which the secrets in URLs are masked."""
     return mask_urls(value) if isinstance(value, str) else value
 
 

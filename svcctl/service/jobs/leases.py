@@ -3,11 +3,11 @@
 A lease has a holder, an end, and a fence number. The holder is a process, written as `host/process ID/…`. While the
 holder renews the lease, no other process takes the job. Each new lease of a job has a higher fence number. A process
 passes the fence number of its lease with each save. If another process has leased the job since, the save is refused.
-So a process that wakes up after a suspension cannot change the job.
+So a process that wakes up after it was suspended cannot change the job.
 
 If only one process uses the database, a lease has no end, and only the fence number matters.
 
-Each function runs in a transaction. All moments are by the clock of the database.
+Each function runs in a transaction. All moments are read from the clock of the database.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Term:
     seconds: float = 3.0
     """The time after which a lease ends if it is not renewed."""
     margin: float = 0.3
-    """The holder stops using its lease this long before the lease ends for other processes."""
+    """The holder stops using a lease this number of seconds before the end of the lease in the database."""
     renewal: float = 0.8
     """The interval at which a lease is renewed."""
 
@@ -49,9 +49,9 @@ _JOBS = schema.jobs.c
 def claim(store: Store, holder: str, place: str | None, running: Collection[str], seconds: float) -> list[StoredJob]:
     """Lease jobs for this process, and return these jobs with their new fence numbers.
 
-    Only jobs that must run and that no process runs are leased. The IDs in `running` are left out, because this process
-    already runs these jobs. `place` is the identifier of this service. Jobs are left out if only another service has
-    their events.
+    Only jobs that must run and that no process runs are leased. Jobs with an ID in `running` are left out, because this
+    process already runs them. `place` is the identifier of this service. A job is left out if only another service has
+    the events that the job reads.
     """
     with store.transaction() as connection:
         query = select(_JOBS.id).where(job_table.DUE, job_table.free(store), _here(place), _JOBS.id.not_in(running))

@@ -25,7 +25,7 @@ from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
 
 WAITING_SECONDS = 5.0
-"""The number of seconds that a job waits for its previous run to end before the job reports the wait in `error`."""
+"""A job that waits longer than this number of seconds for the end of its previous run reports the wait in `error`."""
 MOST_DOUBLED = 4
 """The delay before the next attempt stops doubling after this number of failures in a row, at 4 s."""
 
@@ -64,8 +64,8 @@ class JobRun:
     accepted: int = 0
     """The date, in epoch milliseconds, up to which the destination has all events.
 
-    The events of a batch that waits for its commit are included. After a failure of the destination, the date is 0
-    until the next commit. The date is used only to show how far the delivery lags.
+    The events of a batch that waits for its commit also count. After a failure of the destination, the date is 0 until
+    the next commit. The date is used only to show how far the delivery lags.
     """
     late: int | None = None
     """The number of events that arrived after their period was closed. It is None for a query without periods."""
@@ -97,7 +97,7 @@ class JobRun:
             interrupt()
 
     def fence(self) -> None:
-        """Make sure that the thread does not save any more after this call has returned."""
+        """Prevent the thread from saving. After this call has returned, the thread can no longer save."""
         with self._saving:
             self.fenced = True
         leases.revoke(self.store, self.job_id, self.token)
@@ -152,7 +152,7 @@ class JobRun:
                 self._saved = error
 
     def recovered(self) -> None:
-        """Clear the error of the job. The caller has delivered all rows up to now."""
+        """Clear the error of the job. The caller must have delivered all rows that were read so far."""
         with self._saving:
             if self.error != () and not self.fenced:
                 job_table.trouble(self.store, self.job_id, self.token, ())

@@ -25,7 +25,7 @@ PAGE_ENTRIES = 1000
 MAX_OFFSETS = 100_000
 """The maximum number of Kafka offsets that are returned from a log.
 
-If the log has more offsets, only every second, fourth, … offset is returned.
+If the log has more offsets, some offsets are left out at regular distances.
 """
 
 _STEPS, _FILES = schema.job_steps.c, schema.job_files.c
@@ -37,7 +37,8 @@ class StepEntry:
 
     `first` is the number of the step's first row. For Kafka, `offset` is the offset up to which the partition was
     written when the step began. The rows of a step end where the rows of the next entry begin. An entry without a step
-    marks the end of the job's rows. Such an entry exists if a newer job has delivered the rest of this job.
+    marks the end of the job's rows. Such an entry exists if a newer job has taken over the delivery of this job's
+    remaining rows.
     """
 
     first: int
@@ -49,8 +50,8 @@ class StepEntry:
 class FileEntry:
     """The log entry of a file with the rows from `first` (included) to `end` (not included).
 
-    `sha256` lists the hexadecimal hashes that the file can have. A file has several possible hashes if it was prepared
-    several times.
+    `sha256` lists the possible SHA-256 hashes of the file, in hexadecimal. There are several if the commit of the file
+    was prepared several times.
     """
 
     number: int

@@ -27,7 +27,7 @@ These requests are frequent: load balancers request the health every few seconds
 TABLE = "service.access"
 TRIMMED_EVERY = timedelta(hours=1)
 MAX_CHARS = {"method": 20, "uri": 500, "userAgent": 200}
-"""The maximum number of characters in the columns with text from the client. A longer text is cut."""
+"""The maximum number of characters in each column that has text from the client. A longer text is cut."""
 COLUMNS = (
     Column("eventdate", Type.TIMESTAMP),
     Column("method", Type.STR),
@@ -50,7 +50,7 @@ class AccessLog:
     is killed, the events that are not yet stored are lost. `timeTaken` is in milliseconds.
 
     The table keeps only the last `most` events, and deletes events older than `age` seconds. So clients cannot fill the
-    disk. The table is trimmed once an hour. It is also trimmed when it has 10 % more events than `most`.
+    disk. The table is trimmed once an hour, and also when it has 10 % more events than `most`.
     """
 
     def __init__(

@@ -53,7 +53,7 @@ from svcctl.service.state.database import StateUnavailable
 from svcctl.service.verification.verify import Checks, check
 
 LEFT = 499
-"""The status in the access log if the client disconnected before its answer. HTTP defines no status for this case."""
+"""The status in the access log if the client disconnected before the answer. HTTP defines no status for this case."""
 
 
 def routes(*, stops: bool) -> list[Route]:
@@ -100,7 +100,7 @@ def delivering(service: Service) -> Deliver:
 
 
 def settle(service: Service, jobs: Jobs) -> None:
-    """Apply changed access rights to running jobs and to answers that are being sent.
+    """Apply changed access rights to running jobs and to answers that are still being sent.
 
     The jobs and answers of domains that can no longer be accessed are ended. The jobs of all other domains are resumed.
     Answers to requests with an API key that was deleted or has expired are ended too.
@@ -151,7 +151,7 @@ async def _query(request: Request) -> Response:
 
 
 def _planned(service: Service, temporary: Engines | None, asked: AskedQuery) -> tuple[Steps, Step | None]:
-    """Return the steps of a query, and the first step. The first step is None if it cannot run yet.
+    """Return the steps of a query, and its first step. If the first step cannot run yet, the second value is None.
 
     `temporary` has the temporary table that the query reads. It is None if the query reads a stored table.
     """

@@ -7,8 +7,8 @@
 - `Authorization: jwt <token>`. The JWT is signed with the API secret (HS256). Its `iss` is the API key, and its `exp`
   is in the future.
 
-A request with an expired key gets the same answer as a request with an unknown key. The same is true for the token of
-an expired key.
+An expired key is refused with the same answer as an unknown key. The token of an expired key is refused with the same
+answer as an unknown token.
 
 The interface specifies neither the form of tokens nor the contents of a JWT. This module decides both. A refusal
 repeats no part of a header, because any part may be a secret.
@@ -43,7 +43,7 @@ _NO_TOKEN = "the token is not valid"
 
 
 class KeyExpired(CredentialsError):
-    """The API key of an account has expired. The client gets the same message as for an unknown key."""
+    """Raised if the API key of an account has expired. The client gets the same message as for an unknown key."""
 
     def __init__(self, message: str, account: Account) -> None:
         super().__init__(message, code=CREDENTIALS)
@@ -55,9 +55,9 @@ def claimed(headers: Mapping[str, str], store: Store, clock: Callable[[], float]
 
     The returned function takes the body, and returns the account that signed the request.
 
-    The caller reads the body after this check, so the body of an unknown client takes no memory. As a result, an
-    unknown key is refused earlier than a wrong signature. The difference reveals nothing useful, because keys are too
-    long to guess, and are not secret.
+    The caller reads the body only after this check, so the body of an unknown client takes no memory. As a result, an
+    unknown key is refused sooner than a wrong signature. This difference in time shows an attacker whether a key
+    exists. That does no harm, because keys are too long to guess, and are not secret.
 
     Raises KeyExpired for an expired key, and CredentialsError for any other fault. A message never contains the
     expected value.
@@ -104,7 +104,8 @@ def _refused(message: str) -> CredentialsError:
 def _valid(account: Account | None, clock: Callable[[], float], refusal: str) -> Account:
     """Return the account that belongs to a key or a token.
 
-    Raises CredentialsError if there is no such account, and KeyExpired if its key has expired.
+    Raises CredentialsError with the message `refusal` if there is no such account. Raises KeyExpired if the account's
+    key has expired.
     """
     if account is None:
         raise _refused(refusal)
@@ -120,8 +121,8 @@ def _by_token(token: str, store: Store, clock: Callable[[], float]) -> Account:
 def expiring_token(store: Store, key: str, expires: int) -> str:
     """Make a JWT for the account of an API key. The JWT is signed with the account's secret.
 
-    `expires` is the end of the token's validity in epoch seconds. Raises NotFound for an unknown key. Raises UsageError
-    if the key expires before the token.
+    The token is valid until `expires`, in epoch seconds. Raises NotFound for an unknown key. Raises UsageError if the
+    key expires before the token.
     """
     import jwt
 
@@ -175,10 +176,11 @@ class Authentication:
 
 
 class OnOwnSocket(Authentication):
-    """Authentication that also passes unchecked requests on the Unix socket while the database is unavailable.
+    """Authentication that does not check requests on the Unix socket while the database is unavailable.
 
-    The accounts are in the database, so no signature can be checked without the database. Such requests are safe,
-    because only the user that runs the service can connect to the Unix socket. `request.state.account` is then None.
+    The accounts are in the database, so no signature can be checked without the database. Unchecked requests are safe,
+    because only the user that runs the service can connect to the Unix socket. `request.state.account` is None for an
+    unchecked request.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -192,7 +194,7 @@ class OnOwnSocket(Authentication):
 
 
 def _admitted(signer: Callable[[bytes], Account], body: bytes, store: Store) -> Account:
-    """Return the account that signed the request with this body.
+    """Return the account that signed a request. `body` is the body of the request.
 
     Raises CredentialsError for a wrong signature. Also raises an error if the account's domain cannot be accessed.
     """

@@ -36,14 +36,15 @@ MAX_BODY_BYTES = 2**20
 """The maximum number of bytes in a request's body. A request with a larger body is refused with the HTTP status 413."""
 
 SMALL_BODY_BYTES = 2**16
-"""The maximum number of bytes in a small body. A larger body is read only while it holds a place of `large_bodies`.
+"""The maximum number of bytes in a small body.
 
-`large_bodies` is a semaphore, so only a few large bodies are read at the same time.
+A larger body is read only while the request holds the semaphore `large_bodies`. So only a few large bodies are read at
+the same time.
 """
 MAX_DEPTH = 16
 MOST_INTEGER = 2**63
 MAX_SHOWN = 100
-"""The maximum number of characters of a value in a refusal. Because of this limit, each refusal is small."""
+"""The maximum number of characters of a value that are repeated in a refusal. So each refusal is short."""
 
 _JSON_MEDIA = re.compile(r"(?:application|text)/json|[^/\s]+/[^/\s]+\+json")
 """A pattern for the media types of JSON in the header Content-Type."""
@@ -132,7 +133,7 @@ def note_unknown(request: str, fields: Mapping[str, Any], members: Collection[st
 
 
 def value_text(value: Any) -> str:
-    """Return the text of a value for a refusal, cut after MAX_SHOWN characters."""
+    """Return a value as text for a refusal. The text is cut after MAX_SHOWN characters."""
     written = json_text(value)
     return written if len(written) <= MAX_SHOWN else f"{written[:MAX_SHOWN]}…"
 
@@ -156,7 +157,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _values(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    """Yield every text, number, boolean and null in a JSON value, with its path. Also check the names of members.
+    """Yield every text, number, boolean and null in a JSON value, each with its path. Also check the names of members.
 
     Raises ServiceError for an invalid name, and for a value that is nested deeper than `depth` levels.
     """

@@ -9,7 +9,7 @@ from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service.jobs.jobs import CODES as JOBS
 
 INVALID = 1
-"""The code of an error without a code of its own. This is also the member `status` of every answer with an error."""
+"""The code of an error without a code of its own. It is also the value of `status` in every answer with an error."""
 CREDENTIALS = 12
 """The code for a request with a missing or wrong key, signature or token."""
 NO_FROM, BAD_FROM, ENDS_FIRST = 405, 406, 408

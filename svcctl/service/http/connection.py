@@ -1,9 +1,10 @@
 """A client's connection to the service, with limits for requests that are not authenticated yet.
 
-uvicorn's own protocol has no limits of size and time. Without limits, anybody who can connect could fill the service's
-memory and use up its file descriptors. A request that exceeds a limit is answered with an error, and the connection is
-closed. An idle connection without a request is closed without an answer. The module `body` refuses a body that is too
-large. If a request arrives before the previous request is answered, its bytes wait, and are parsed after the answer.
+uvicorn's own protocol has no limits of size and time. Without such limits, anybody who can connect could fill the
+service's memory and use up its file descriptors. A request that exceeds a limit is answered with an error, and the
+connection is closed. An idle connection without a request is closed without an answer. The module `body` refuses a body
+that is too large. If a request arrives before the previous request is answered, the bytes of the new request wait. They
+are parsed after the answer.
 
 The connection always uses HTTP/1.x. The header `Upgrade` is ignored, as HTTP allows. Clients of HTTP/1.0 get answers
 without chunks.
@@ -40,10 +41,10 @@ MAX_HEADERS = 100
 PIECE_BYTES = 2048
 """The maximum number of bytes that are parsed at once.
 
-Before the next piece is parsed, the service checks whether a request waits for its answer.
+Before each piece is parsed, the service checks whether an earlier request still waits for its answer.
 """
 CLOSING_SECONDS = 2.0
-"""The number of seconds from the answer to a refused client until its connection is closed.
+"""The number of seconds between the answer to a refused client and the end of the client's connection.
 
 In this time, the client can read the answer.
 """
@@ -85,9 +86,12 @@ class ServerConnection(HttpToolsProtocol):
         """The bytes that have arrived and are not parsed yet."""
         self._arriving = False
         self._current: RequestResponseCycle | None = None
-        """The request with a complete head and an incomplete body. It is None if there is no such request."""
+        """The request of which the head has arrived, but not the whole body. It is None if there is no such request."""
         self._in_fields = False
-        """Whether the next bytes may belong to a head or to trailers, where the parser buffers fields of any length."""
+        """Whether the next bytes may belong to a head or to trailers.
+
+        The parser holds the fields of heads and trailers in memory, and does not limit their length.
+        """
         self._head_bytes = self._held_bytes = self._headers = 0
         self._upgrades = False
         """Whether the request asks for another protocol. The parser stops after the head of such a request."""
@@ -293,7 +297,7 @@ class ServerConnection(HttpToolsProtocol):
         """Refuse the request that is arriving, and end the connection.
 
         The answers to earlier requests are sent first. The refused request is incomplete, so the application has
-        received only a part of the request or nothing.
+        received either a part of the request or nothing.
         """
         if self._refusal is not None or self.transport.is_closing():
             return
@@ -383,8 +387,8 @@ def _fault(headers: Sequence[tuple[bytes, bytes]], version: str) -> str | None:
 class Unchunked:
     """An ASGI application that sends its answers without chunks, for clients that cannot read chunks.
 
-    For such a client, a closed connection is the end of the answer. If an answer fails after its head was sent, the
-    connection is reset, because a normal close would look like the end of the answer.
+    For such a client, the end of the connection marks the end of the answer. If an answer fails after its head was
+    sent, the connection is reset, because a normal end would make the answer look complete.
     """
 
     cycle: RequestResponseCycle

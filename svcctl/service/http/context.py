@@ -39,9 +39,9 @@ METHODS = frozenset(("GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD"))
 class Counts:
     """Counters since the start of the service.
 
-    `answers` is the number of answers by method and HTTP status. `bytes` is the size of all bodies of answers. `late`
-    is the number of events that came too late for the groups of a query. Only the event loop uses this class, so no
-    lock is needed.
+    `answers` is the number of answers by method and HTTP status. `bytes` is the total size of the bodies of all
+    answers. `late` is the number of events that arrived after the period of their group was closed. Only the event loop
+    uses this class, so no lock is needed.
     """
 
     answers: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -90,7 +90,7 @@ class Service:
     """The names of the tables that the service itself fills. Users may not load events into these tables or drop them.
     """
     uses: Mapping[str, str] = field(default_factory=dict)
-    """The places outside its own directory that the service uses, by name: `folder`, `state` and `engine`."""
+    """The places that the service uses outside its own directory, by name: `folder`, `state` and `engine`."""
     record: EventsRecord | None = None
     """The record of the number of events in the service's own file. It is None if the events are in memory."""
     disk: Disk | None = None
@@ -99,7 +99,7 @@ class Service:
     """A function that ends the process. It is None if no request may stop the service."""
     started: float = field(default_factory=time.time)
     loads: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
-    """The results of the most recent loads. The key is the name that the client chose for its attempt to load."""
+    """The results of the most recent loads, by the names that clients chose for their attempts to load."""
     temporary_tables: TemporaryTables = field(default_factory=TemporaryTables)
     counts: Counts = field(default_factory=Counts)
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
@@ -131,7 +131,7 @@ class Service:
     async def look(self, read: Callable[..., T], *arguments: Any) -> T:
         """Call `read`, which reads the database, and return its result.
 
-        If the database is on a server, `read` runs in a thread, so that other requests are answered meanwhile.
+        If the database is on a server, `read` runs in a thread, so that other requests can be answered in the meantime.
         """
         if not self.store.shared:
             return read(*arguments)

@@ -19,7 +19,7 @@ from svcctl.service.language import QueryError
 from svcctl.service.state.database import STATE_FULL, StateUnavailable
 
 CID = "x-svc-cid"
-"""The name of the header with the ID of the request. The body of some response formats has no place for the ID."""
+"""The name of the header with the ID of the request. In some response formats, the body cannot contain the ID."""
 ERRORS = "x-svc-errors"
 """The name of a header in every answer. Its value says how a client recognises errors, see `common_headers`."""
 
@@ -78,10 +78,10 @@ def envelope(cid: str, seconds: float, content: Any) -> dict[str, Any]:
 def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, Any]:
     """Make the envelope of an error.
 
-    `status` is 1, `msg` is the message, and `error` has the code and the message. Clients look for errors in different
-    members, so `object` is a list of two texts that repeat the message. The first text begins with the code if the
-    dates of a query are refused. The second text is the message without a hint and without the position in the query.
-    `reason` and `data` come from the error.
+    `status` is 1, `msg` is the message, and `error` has the code and the message. `reason` and `data` come from the
+    error. Some clients look for the message in `object`, which is a list of two texts:
+    - The first text is the message. If the dates of a query are refused, the text begins with the code.
+    - The second text is the message without the hint, and without the position in the query.
     """
     code = codes.code_of(error)
     place = {}
@@ -169,5 +169,5 @@ def json_response(content: Any, status: int = 200) -> Response:
 
 
 def encoded(content: Any) -> bytes:
-    """Return the JSON text of a value, encoded in UTF-8. Half of a surrogate pair is replaced by U+FFFD."""
+    """Return the JSON text of a value, encoded in UTF-8. A surrogate without its other half is replaced by U+FFFD."""
     return Losses().text(json.dumps(content, ensure_ascii=False)).encode()

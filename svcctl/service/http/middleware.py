@@ -20,12 +20,12 @@ class Answered:
     """Middleware that gives each request an ID, adds the common headers to each answer, and counts the answers.
 
     The ID is in `request.state.cid`. This is the outermost middleware, so it also answers requests that failed in
-    another middleware. If a request fails after the head of its answer was sent, the error is raised again, and the
-    server closes the connection.
+    another middleware. If a request fails after the head of its answer was sent, the middleware raises the error again,
+    and the server closes the connection.
 
-    With the header `Expect`, a client waits for permission to send the body. If the request is answered before the
-    permission, the connection is closed after the answer. The reason is that the next bytes from the client could be
-    the body or another request.
+    A client that sends the header `Expect` waits for permission before it sends the body. If the request is answered
+    without this permission, the connection is closed after the answer. Otherwise, the next bytes from the client could
+    be either the body or another request.
 
     After a loss of events, answers on the Unix socket have the header LOST_TABLES until the loss is confirmed. Only the
     owner of the service can use the Unix socket.
@@ -90,8 +90,8 @@ def without_trailing_slashes(app: ASGIApp) -> ASGIApp:
 def for_pages(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
     """Return an application that web pages from `origins` can use (CORS). Without origins, return `app` unchanged.
 
-    Before most requests of a page, the browser sends a preflight request without a signature. This middleware answers
-    the preflight requests.
+    Before most requests of a page, the browser sends a preflight request, which has no signature. The returned
+    application answers the preflight requests.
     """
     if not origins:
         return app

@@ -1,8 +1,7 @@
 """The monitoring routes: a ping, the health of the service, and its metrics in Prometheus' text format.
 
 Ping and health need no signature, because a load balancer cannot sign requests. Their answers contain no secrets. The
-metrics contain names of jobs, so only administrators of the service may read the metrics. Prometheus authenticates with
-a token.
+metrics contain names of jobs, so only administrators of the service may read the metrics. Prometheus must send a token.
 """
 
 from __future__ import annotations
@@ -61,8 +60,8 @@ def _metrics(request: Request) -> Response:
 def exposed(service: Service, running: Jobs) -> Iterator[str]:
     """Yield the metrics of a service as text.
 
-    The numbers of requests and queries are those of this process. The numbers of jobs come from the database, so they
-    include the jobs that other processes run.
+    Only the requests and queries of this process are counted. Jobs are counted in the database, so the jobs that other
+    processes run are included.
     """
     counts, load = service.counts, service.turns.load()
     answers = [({"method": method, "code": str(code)}, n) for (method, code), n in sorted(counts.answers.items())]

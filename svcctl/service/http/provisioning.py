@@ -1,12 +1,12 @@
 """The routes of domains and roles.
 
-The interface does not define the answers to all operations. In this service, enable, disable and delete return the
+The interface does not define the answer to every operation. In this service, enable, disable and delete return the
 domain, and operations on roles return the role. A list operation returns a list of domains or of roles.
 
 The following parts are additions to the interface:
-- to read, list and delete roles
-- to list the policies and applications that roles can grant
-- to check whether a domain can be created
+- reading, listing and deleting roles
+- listing the policies and applications that roles can grant
+- checking whether a domain can be created
 - the member `users` in the object of a single domain
 
 The module `envelope` makes the answers to errors.
@@ -54,8 +54,8 @@ def _create_domain(store: Store, account: Account, path: Path, body: bytes) -> A
 def _check_domain(store: Store, account: Account, path: Path, body: bytes) -> Any:
     """Check whether a domain with the fields in the body can be created.
 
-    If the domain can be created, `key` in the answer is null. Otherwise `key` is the name of the refused field, and the
-    answer also has the message and the hint.
+    If the domain can be created, the member `key` of the answer is null. Otherwise `key` is the name of the refused
+    field, and the answer also has the message and the hint.
     """
     reseller = _reseller(account)
     try:
@@ -110,8 +110,8 @@ def _delete_role(store: Store, account: Account, path: Path, body: bytes) -> Any
 def _route(method: str, path: str, operation: Operation, *, settling: bool = False) -> Route:
     """Make a route for an operation.
 
-    `settling` is true if the operation may change the access rights of a domain. Then running jobs and answers are
-    adapted to the new rights after the operation.
+    If `settling` is true, the operation may change the access rights of a domain. After such an operation, jobs and
+    answers without access are ended, and jobs that may run again are resumed.
     """
 
     def endpoint(request: Request) -> Response:
@@ -156,7 +156,7 @@ def _reseller(account: Account) -> str:
 def _domain_fields(body: bytes) -> dict[str, Any]:
     """Return the fields of a new domain from the body of a request. The body may be a copy of another domain's object.
 
-    Unknown fields are refused. Otherwise a domain with a misspelt `volume` would get a wrong volume.
+    Unknown fields are refused. Otherwise, if `volume` were misspelt, the domain would get a wrong volume.
     """
     fields = _fields(body)
     for name in fields:

@@ -26,9 +26,9 @@ _MEMBERS = (
 def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: Callable[[str], str]) -> AskedQuery:
     """Read a query from the body of a request.
 
-    `now` is the present time. `modes` has the known response formats as keys. `saved` returns the text of a saved query
-    by its queryId. Raises ServiceError for an invalid field, with the name of the field in the message. Raises the
-    error of `saved` for an unknown queryId.
+    `now` is the present time. The keys of `modes` are the known response formats. The function `saved` returns the text
+    of the saved query with a queryId. Raises ServiceError for an invalid field, with the name of the field in the
+    message. Raises the error of `saved` for an unknown queryId.
     """
     fields = json_object(body)
     note_unknown("a query", fields, _MEMBERS)
@@ -110,8 +110,10 @@ def _zone(zone: Any) -> timezone:
 def _keep_alive(value: Any) -> KeepAlive | None:
     """Return the padding that a query request chooses. Return None if the request chooses no padding.
 
-    The request has the type of the padding as a text, or an object with the member `type`. For csv and tsv, clients
-    send the type `token` without a token, and expect line breaks as padding.
+    Padding is bytes without a meaning, which are sent while there are no rows to send.
+
+    The request names the type of the padding with a text, or with an object that has the member `type`. For csv and
+    tsv, clients send the type `token` without a token, and expect line breaks as padding.
     """
     if value is None:
         return None
@@ -134,7 +136,7 @@ def _keep_alive(value: Any) -> KeepAlive | None:
 def _destination(value: Any) -> Destination | None:
     """Return the destination in a query request. Return None if the request has no destination.
 
-    The type stays as the client has spelt it. In the request, `params` is an object or a list of objects.
+    The spelling of the destination's type is not changed. In the request, `params` is an object or a list of objects.
     """
     if value is None:
         return None
@@ -174,7 +176,7 @@ def _temporary_table(fields: Mapping[str, Any]) -> str | None:
 def _skip(fields: Mapping[str, Any]) -> int:
     """Return the number of rows to skip. The interface has two names for this number: `skip` and `offset`.
 
-    Raises ServiceError if both are given and differ.
+    Raises ServiceError if a request has both with different values.
     """
     skip, offset = _count(fields, "skip"), _count(fields, "offset")
     if None not in (skip, offset) and skip != offset:

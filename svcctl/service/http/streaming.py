@@ -1,7 +1,7 @@
 """The streamed answer to a query.
 
 The engines work in threads, and the open queries take turns. While a query has no rows to send, padding is sent.
-Padding is a few bytes without a meaning, so that the client does not give up.
+Padding is a few bytes without a meaning. Because of the padding, the client does not give up.
 """
 
 from __future__ import annotations
@@ -34,24 +34,26 @@ from svcctl.service.rendering import ENCODERS, LINE_ENDS, DateStyle, Encoder, Re
 POLL_SECONDS = 0.2
 """The number of seconds between two checks of a continuous query for new events."""
 LATE_HEADER = "x-svc-late"
-"""The name of a request header. A request with this header asks for the number of events that came too late.
+"""The name of a request header, with which a client asks for the number of late events.
 
-Only the format json/simple/compact has a line with this number.
+An event is late if it arrives after the period of its group was closed. Only the format json/simple/compact can report
+the number of late events.
 """
 LEAST_WAIT = 0.01
 """The minimum number of seconds between two checks of a query's time limit.
 
-While a query waits for its turn, the time does not count towards the limit. The minimum prevents that a query checks
-its limit again and again without a pause.
+While a query waits for its turn, the time does not count towards the limit. Without this minimum, such a query could
+check its limit again and again without a pause.
 """
 
 
 class StreamedAnswer:
     """The answer to a query as a stream. While a batch of rows is sent, the engine already reads the next batch.
 
-    Nothing is sent before the first batch is ready, or before `padding_seconds` have passed without a batch. If the
-    query fails before that, the answer is an error envelope. If the query fails later, the stream ends with an error in
-    the answer's format. With `notes`, the answer reports the number of events that came too late for their group.
+    The answer begins when the first batch is ready, or after `padding_seconds` without a batch. If the query fails
+    before that, the answer is an error envelope. If the query fails later, the stream ends with an error in the format
+    of the answer. With `notes`, the answer reports the number of late events, which have arrived after the period of
+    their group was closed.
     """
 
     def __init__(
@@ -78,7 +80,7 @@ class StreamedAnswer:
     async def begin(self, step: Step | None) -> None:
         """Start the first query step, and wait for its first batch of rows for at most `padding_seconds`.
 
-        If `step` is None, no step can run yet, and nothing is started.
+        `step` is None if no step can run yet. Then nothing is started.
         """
         encoder = ENCODERS[self._asked.mode]
         if not encoder.streams and self._asked.range.end is None:
@@ -131,7 +133,7 @@ class StreamedAnswer:
         return self._encoder.streams
 
     def headers(self) -> Mapping[str, str]:
-        """Return the headers that depend on the rows. A format that is streamed has no such headers."""
+        """Return the HTTP headers that depend on the rows. If the format can be streamed, there are no such headers."""
         return self._encoder.headers()
 
     @property
@@ -179,7 +181,7 @@ class StreamedAnswer:
     def _note_late(self, late: LateEvents | None) -> bytes:
         """Count new late events, and return the bytes that report their number to the client.
 
-        Return empty bytes if there are no new late events, or if the client did not ask for the number.
+        The result is empty if there are no new late events, or if the client did not ask for their number.
         """
         before, after = (0 if counted is None else counted.count for counted in (self._late, late))
         self._late = late
@@ -195,7 +197,10 @@ class StreamedAnswer:
         return await self._query.run(self._encode_next)
 
     def _read_first(self, step: Step) -> None:
-        """Start the engine, and wait for the first batch. Nothing is encoded yet, so this call can be repeated."""
+        """Start the engine on a query step, and wait for the first batch.
+
+        No row is encoded yet, so this call can be repeated.
+        """
         self._end_stream()
         # The engine plans the query here, which takes seconds for the largest queries.
         plan = self._steps.plan(step)
@@ -218,8 +223,8 @@ class StreamedAnswer:
     async def _wait(self) -> None:
         """Wait for the next batch of rows for at most `padding_seconds`.
 
-        The query is stopped if the engine works on it for longer than the limit. The query is also stopped when its
-        future `ended` is done, for example because its API key has expired.
+        The query is stopped if the engine works on the query for longer than its time limit. The query is also stopped
+        when the future `ended` of the query is done, for example because the API key has expired.
         """
         assert self._next is not None
         until = time.monotonic() + self._service.padding_seconds
@@ -274,7 +279,8 @@ class AnswerResponse(StreamingResponse):
     def __init__(self, answer: StreamedAnswer, encoder: type[Encoder], connection: str) -> None:
         """Make the response. `connection` is the value of the request's header Connection.
 
-        If the header contains keep-alive, the connection stays open after the answer in every format.
+        Some formats end the connection after the answer. If the header Connection contains keep-alive, the connection
+        stays open in these formats too.
         """
         self._chunks = answer.chunks()
         keeps = "keep-alive" in (option.strip().lower() for option in connection.split(","))

@@ -41,7 +41,7 @@ _DEMO_SETTING = "SVCCTL_DEMO=0 makes no demo events"
 RECENT = 100
 """The service remembers the results of the last RECENT loads."""
 ENDS_SECONDS = 0.8
-"""The maximum number of seconds that a request for the result of a load waits for the end of the load."""
+"""If a client asks for the result of a load, the service waits this number of seconds at most until the load ends."""
 LAST_MS = 253_402_300_799_999
 """The last moment of the year 9999, in epoch milliseconds."""
 LOAD_MEMBERS = ("files", "table", *LOAD_OPTIONS, "loadId", "attempt")
@@ -65,7 +65,7 @@ def _get(request: Request) -> Response:
 
 
 def _drop(request: Request) -> Response:
-    """Drop a table. The answer is the last description of the table.
+    """Drop a table. The answer describes the table as it was before the operation.
 
     Jobs that read the table stop with an error at their next read.
     """
@@ -80,8 +80,8 @@ def _drop(request: Request) -> Response:
 async def _trim(request: Request) -> Response:
     """Remove the events of a table before a date. Raises Conflict if a job has not read all of these events yet.
 
-    A job remembers how many rows it has delivered, and continues after this number of rows. If unread events were
-    removed, the job would continue at a wrong row.
+    A job saves the number of its delivered rows, and continues after this number of rows. If events that the job has
+    not read were removed, the job would continue at a wrong row.
     """
     service = operated(request, "remove events")
     fields = json_object(request.state.body)
@@ -171,7 +171,7 @@ async def _copy(request: Request) -> Response:
 def sources(fields: Mapping[str, Any]) -> list[Source]:
     """Return the files that a request asks to load.
 
-    Each file has a path, and a name for messages. The default of the name is the path. Raises ServiceError for invalid
+    Each file has a path, and a name for messages. By default, the name is the path. Raises ServiceError for invalid
     members.
     """
     files = fields.get("files")
@@ -201,7 +201,7 @@ def operated(request: Request, what: str) -> Service:
 def _check_changeable(service: Service, name: str, hint: str) -> None:
     """Raise UsageError if the service itself fills the table `name`.
 
-    Users must not load into such a table, because the loaded events could not be removed again.
+    Users must not load events into such a table, because they could not remove these events again.
     """
     if name in service.live:
         raise UsageError(f"table '{name}' belongs to the service, which writes its events", hint=hint)
@@ -223,7 +223,7 @@ def _described(service: Service, table: Table) -> dict[str, Any]:
 def _readers(store: Store, table: str) -> dict[str, Any]:
     """Return as JSON the jobs and the saved queries that read a table.
 
-    The list has the jobs of all domains that run or can be started again.
+    The jobs come from all domains. Only jobs that run or can be started again are included.
     """
     jobs = [
         {"id": job.id, "status": job.status, "friendlyName": job.friendly_name} for job in _readers_of(store, table)

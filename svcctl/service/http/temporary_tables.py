@@ -38,8 +38,8 @@ async def _load(request: Request) -> Response:
     """Load files of the service's machine into a temporary table.
 
     Only queries with the same API key can read the table. The member `query` of the request is checked before the files
-    are read. The member `emptyColumns` has the columns of the table for files without events. Raises ServiceError 429
-    if there are too many temporary tables.
+    are read. If the files have no events, the table gets the columns in the member `emptyColumns`. Raises ServiceError
+    429 if there are too many temporary tables.
     """
     service = operated(request, "load events")
     fields = json_object(request.state.body)
@@ -82,7 +82,7 @@ async def _load(request: Request) -> Response:
 def _columns(fields: Mapping[str, Any]) -> list[Column]:
     """Return the columns of a temporary table for files without events.
 
-    The columns are `eventdate`, and a column of type str for each other name in `emptyColumns`.
+    The first column is `eventdate`. Each other name in `emptyColumns` gives a column of type str.
     """
     names = {name.casefold(): name for name in texts(fields, "emptyColumns")}
     names.pop("eventdate", None)

@@ -39,9 +39,9 @@ async def _verify(request: Request) -> Response:
 def _options(request: Request) -> tuple[int | None, bool]:
     """Return the options `from` and `keep` of a request.
 
-    `from` is a date in epoch milliseconds. The check accepts that the destination no longer has rows before this date.
-    If the request has no such date, the first value is None. `keep` says whether later checks use the same date. Raises
-    ServiceError for an invalid option.
+    `from` is a date in epoch milliseconds. Rows before this date may be missing at the destination. If the request has
+    no `from`, the first value is None. If `keep` is true, later checks use the same date. Raises ServiceError for an
+    invalid option.
     """
     text, keep = request.query_params.get("from"), request.query_params.get("keep", "false")
     if text is not None and not (text.isascii() and text.isdigit() and int(text) <= LAST_MS):

@@ -1,8 +1,7 @@
 """Verification: a check that a destination has exactly the rows that a job has delivered.
 
-The check produces the rows of the job again, with the log of the job's query steps. Then it compares these rows with
-the rows at the destination. The code of the check shares nothing with the code of the delivery. The rows of a job are
-numbered from 0.
+The log of a job lists the job's query steps. The check runs these steps again, and compares their rows with the rows at
+the destination. The check and the delivery have separate code. The rows of a job are numbered from 0.
 """
 
 from __future__ import annotations
@@ -26,11 +25,12 @@ if TYPE_CHECKING:
 class ExpectedRows:
     """Consecutive rows that a job delivered, from `first` (included) to `end` (not included).
 
-    `lines` has the text of each row at the destination. `dates` has the date of each row in epoch milliseconds, or null
-    for a row without a date. If the rows cannot be produced again, both are None, and `reason` says why.
+    `lines` has the text that each row should have at the destination. `dates` has the date of each row in epoch
+    milliseconds, or null for a row without a date. If the rows cannot be produced again, `lines` and `dates` are None,
+    and `reason` says why.
 
-    `exact` is false if the rows have results calculated from several events. A sum of floats depends on the order of
-    the events, and this order may change.
+    `exact` is false if the rows have values that are calculated from several events. For example, a sum of floats
+    depends on the order of the events, and this order may change.
     """
 
     first: int
@@ -61,9 +61,10 @@ class ExpectedRows:
 
 @dataclass(frozen=True, slots=True)
 class DeliveredJob:
-    """The destination of a job, and the rows that can be checked there.
+    """The destination of a job, and the rows of the job that can be checked at the destination.
 
-    These are the rows from `first` (included) to `sent` (not included). The log of the job covers these rows.
+    The rows that can be checked go from `first` (included) to `sent` (not included). The log of the job covers these
+    rows.
     """
 
     job_id: str
@@ -87,7 +88,7 @@ class DeliveredJob:
     running: Callable[[], bool]
     """A function that returns whether the job may have delivered more rows since `sent` was read."""
     claimed: Callable[[], Collection[int]]
-    """A function that returns the numbers of the files that all jobs of the service have in the same place."""
+    """A function that returns the numbers of all files that jobs of the service have in the place of this job."""
     since: int | None
     """A date in epoch milliseconds. Rows before this date may no longer be at the destination."""
 
@@ -102,9 +103,9 @@ class FaultKind(StrEnum):
 
 
 GAPS = (FaultKind.MISSING, FaultKind.ALTERED, FaultKind.TRUNCATED, FaultKind.OUT_OF_ORDER)
-"""The kinds of faults of rows that should be at the destination, but are missing, changed or out of order.
+"""The kinds of faults in which an expected row is missing, changed or out of order at the destination.
 
-The other kinds of faults are additional rows at the destination.
+In the other kinds of faults, the destination has additional rows.
 """
 
 
@@ -114,7 +115,7 @@ class DeliveryFinding:
 
     For Kafka, `offset` is the offset of the first row's message. If rows are missing, `offset` is the offset of the
     first message after the gap. `from_ms` and `to_ms` are the earliest and the latest date of the rows in epoch
-    milliseconds. A member is None if it does not apply or is not known.
+    milliseconds. A member is None if it does not apply or if its value is unknown.
     """
 
     kind: FaultKind
@@ -138,13 +139,14 @@ class CheckProgress:
 class CheckTally:
     """The figures that a check has counted.
 
-    `rows` is the number of all rows, and `counts` is the number of rows with each fault. `no_longer_there` counts rows
-    that the destination may have deleted. `not_reproducible` counts rows that cannot be produced again. `not_yet`
-    counts rows that may be delivered, but cannot be checked yet.
+    `rows` is the number of all rows. `counts` has the number of rows for each kind of fault. `no_longer_there` counts
+    missing rows that the destination may have deleted. `not_reproducible` counts rows that cannot be produced again.
+    `not_yet` counts rows that cannot be checked yet, for example because the job has not saved them. A file with such
+    rows counts as one row.
 
-    `gap_from` is the earliest date of rows with a fault of GAPS. `last_date` is the latest date of all rows. An open
-    Kafka transaction may hide rows from the date `hidden_from` on. These three dates are in epoch milliseconds. `notes`
-    are texts for people.
+    `gap_from` is the earliest date of a row with a fault of GAPS. `last_date` is the latest date of all rows.
+    `hidden_from` is the date from which on an open Kafka transaction may hide rows. These three dates are in epoch
+    milliseconds. `notes` are texts for the user.
     """
 
     rows: int = 0

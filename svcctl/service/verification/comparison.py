@@ -1,7 +1,7 @@
-"""The position of a check in the expected rows, and the comparison of values.
+"""The position of a check in the expected rows, and the comparison of expected and delivered values.
 
 The type of a column may have become wider since a row was delivered. For example, a delivered 1 may now be produced as
-1.0 or as "1". Such a pair of values is equal if the value at the destination has the narrower type.
+1.0 or as "1". Such values count as equal if the value at the destination has the narrower type.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ CSV_TOKENS = re.compile(rb'"(?:[^"]|"")*"|[^",\n]+|(?<![^,])(?=[,\n])|[",\n]')
 """A pattern for the tokens of a csv row. The token of a cell with null is empty."""
 _ROW_OF_NULLS = re.compile(rb'"",*\n')
 _NOT_FINITE = ("nan", "inf", "-inf")
-"""The texts of floats that a destination stores as null.
+"""The texts of the floats that a destination stores as null: infinity and values that are not a number.
 
-If the column becomes a column of text later, the check produces these texts instead of null.
+If the type of the column becomes text later, the check produces these texts where the destination has null.
 """
 _NUMBER_TEXT = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _INTEGER = re.compile(r"-?\d+")
@@ -54,7 +54,7 @@ class ExpectedCursor:
         self._end = end
 
     def following(self, most: int = sys.maxsize) -> Iterator[ExpectedRows]:
-        """Yield the next rows in parts, at most `most` rows. The position stays the same."""
+        """Yield the next rows in parts, together at most `most` rows. The position stays the same."""
         row, end, at = self.row, min(self._end, self.row + most), 0
         while row < end:
             if at == len(self._loaded):
@@ -89,9 +89,9 @@ class ExpectedCursor:
     def by_age(self, rows: ExpectedRows) -> Iterator[tuple[ExpectedRows, bool]]:
         """Split rows into older and newer parts. `rows` must be the next rows.
 
-        Yield each part with a bool. The bool is true if the part is older than `since`. Such rows may no longer be at
-        the destination. Rows that cannot be produced again have no date. For such rows, the first date after the rows
-        is used.
+        Yield each part with a bool. The bool is true if the rows of the part are older than `since`, so that they may
+        no longer be at the destination. Rows that cannot be produced again have no date. The age of such rows is
+        decided by the first date after them.
         """
         if self._since is None:
             yield rows, False
@@ -107,7 +107,7 @@ class ExpectedCursor:
                 row = end
 
     def _load(self, row: int) -> None:
-        """Load the rows that begin with `row`. Raises ValueError if other rows come next."""
+        """Load the rows that begin with the number `row`. Raises ValueError if the next rows begin elsewhere."""
         rows = next((rows for rows in self._rows if rows.end > rows.first), None)
         if rows is None or rows.first != row:
             produced = "none" if rows is None else f"row {rows.first}"
@@ -117,7 +117,7 @@ class ExpectedCursor:
 
 
 def same_values(expected: bytes, actual: bytes, tokens: re.Pattern[bytes], *, exact: bool = True) -> bool:
-    """Whether a row at a destination has the expected values. The values at the destination may have narrower types.
+    """Whether a row at a destination has the expected values. The types at the destination may be narrower.
 
     If `exact` is false, floats with 15 digits or more may differ by a rounding error.
     """
@@ -169,7 +169,7 @@ def _is_inexact(number: str) -> bool:
 
 
 def _is_wider(wider: str, narrower: str) -> bool:
-    """Whether the token `wider` has the value of `narrower` in a wider type.
+    """Whether the token `wider` has the same value as the token `narrower`, in a wider type.
 
     float8 is wider than the types of integers, and str is wider than all other types.
     """

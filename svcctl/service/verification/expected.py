@@ -1,11 +1,11 @@
 """The rows that a job has delivered, produced again from the log of its query steps.
 
-A step returns the same rows in the same order each time it runs, if all of its events are still there. The entry of the
-step in the log says how many of its rows were delivered. If the step returns more or fewer rows, the delivery has a
-fault.
+A step returns the same rows in the same order each time it runs, if all events of the step are still in the table. The
+log has an entry for each step with rows. This entry says how many rows of the step were delivered. If the step returns
+more or fewer rows, the delivery has a fault.
 
-Steps without rows have no entry in the log. The check must prove that these steps have no rows. For this purpose, the
-events of these steps are read together with the events of the next step that has an entry. This is possible if three
+Steps without an entry in the log had no rows. The check must prove that these steps still have no rows. For this
+purpose, their events are read together with the events of the next step that has an entry. This is possible if three
 conditions are met:
 - The steps read events in the order of their arrival.
 - The steps have the same range of dates.
@@ -42,8 +42,8 @@ REMOVED = "events of its range were removed since"
 class Production:
     """Produces the rows of a job again, from `first` (included) to `sent` (not included).
 
-    `whole` is true if all rows of the last query step were delivered. The function `stopped` returns True when the rows
-    are no longer needed.
+    `whole` is true if all rows of the last query step were delivered. The function `stopped` returns True when the
+    check is stopped.
     """
 
     engines: Engines
@@ -53,10 +53,10 @@ class Production:
     whole: bool
     stopped: Callable[[], bool]
     faults: list[DeliveryFinding] = field(default_factory=list)
-    """The faults of the delivery itself. A step with such a fault has more or fewer rows than the job has delivered.
+    """The faults of the delivery itself: a step has more or fewer rows than the job has delivered.
 
-    Rows that were not delivered have no numbers of their own. In a fault, their numbers begin after the last delivered
-    row of the step.
+    Only delivered rows are numbered. If a fault describes rows that were not delivered, the numbers in the fault begin
+    after the last delivered row of the step.
     """
     first_date: int | None = None
     """The date of the first row in epoch milliseconds. It is None until this row is produced."""
@@ -66,7 +66,7 @@ class Production:
     def interrupt(self) -> None:
         """Ask the engine to stop soon. May be called from any thread.
 
-        The engine may miss the call while a statement starts.
+        If a statement is just starting, the engine may miss the call.
         """
         if (stream := self._stream) is not None:
             stream.interrupt()
@@ -109,7 +109,7 @@ class Production:
     def _joined(self, steps: Steps, before: StepEntry | None, step: Step) -> Step:
         """Return a copy of `step` that also reads the events of the preceding steps without rows.
 
-        If this is not possible, return `step` unchanged. `before` is the previous entry of the log.
+        If the events cannot be read together, return `step` unchanged. `before` is the previous entry of the log.
         """
         if steps.schedule.kind is not StepKind.ARRIVALS or (before is None and step.first > 0):
             return step
@@ -137,7 +137,7 @@ class Production:
         """Yield the rows of a step. The first row of the step has the number `start`.
 
         Rows with the number `end` or higher are not yielded. `whole` is true if the job has delivered all rows of the
-        step, so that there should be no such rows.
+        step. Then rows with such numbers should not exist.
         """
         first = max(self.first, start)
         try:
@@ -183,7 +183,7 @@ class Production:
     def _is_complete(self, plan: Plan, step: Step, rows: int) -> bool:
         """Whether a step still has all of its rows although events were removed. `rows` is the expected number of rows.
 
-        If a row may come from several events, the result is False.
+        If a row of the step may come from several events, the result is False.
         """
         return plan.by_event and rows == sum(len(numbers) for (numbers,) in self._batches(plan, step, ["1"], 0))
 

@@ -1,7 +1,8 @@
 """The comparison of a csv file with the rows that a job should have delivered in the file.
 
-As long as the rows are equal, many rows are compared at once. At a difference, the next rows of the file are aligned
-with the next expected rows. The alignment distinguishes missing, added and moved rows from rows with other values.
+As long as the rows of the file are equal to the expected rows, many rows are compared at once. At a difference, the
+next rows of the file are aligned with the next expected rows. The alignment distinguishes missing, added and moved rows
+from rows with wrong values.
 """
 
 from __future__ import annotations
@@ -22,18 +23,21 @@ if TYPE_CHECKING:
     from svcctl.service.jobs.step_log import FileEntry
 
 MAX_ALIGNED = 1000
-"""The maximum number of rows that are aligned at once, of the file and of the expected rows.
+"""The maximum number of rows of the file, and of expected rows, that are aligned at once.
 
-A longer run of added or missing rows counts as altered rows.
+If more rows in succession are added or missing, they count as altered rows.
 """
 WINDOW_BYTES = 8 << 20
-"""The number of bytes of a file that are read ahead to align rows. A longer record is cut."""
+"""The number of bytes of a file that are read ahead to align rows. A record with more bytes is cut."""
 MAX_ADDED = 1_000_000
 """The approximate maximum number of additional rows at the end of a file that are counted."""
 
 
 class Row(NamedTuple):
-    """A row that a file should have. `value` is the result of `comparable` for its text `line`."""
+    """A row that a file should have.
+
+    `line` is the text of the row. `value` is the result of `comparable` for this text.
+    """
 
     number: int
     line: bytes
@@ -42,9 +46,9 @@ class Row(NamedTuple):
 
 
 class FileText:
-    """The text of a file, which is read once, from pieces of bytes.
+    """The text of a file. The file is read only once, in pieces.
 
-    The bytes that are read and not yet skipped are called the window.
+    The bytes that were read, but not yet skipped, are called the window.
     """
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
@@ -59,7 +63,7 @@ class FileText:
         self._window = b""
 
     def skip_equal(self, text: memoryview, bounds: Sequence[int]) -> int:
-        """Skip the rows of `text` with which the rest of the file begins. Return the number of skipped rows.
+        """Skip the next rows of the file while they are equal to the rows of `text`. Return the number of skipped rows.
 
         `bounds` has the position of each row in `text`, and the end of the last row.
         """
@@ -108,13 +112,13 @@ class FileText:
 def split_records(text: bytes, most: int, rows: Sequence[bytes] = (), *, is_over: bool) -> list[bytes]:
     """Return at most `most` records from the beginning of a text, each with its line end.
 
-    A line end within quotes belongs to the record. There are two exceptions, in which a record ends at the line end:
+    A line end within quotes belongs to the record. In two cases, the record ends at such a line end nevertheless:
     - The quotes are never closed.
     - The next line is one of the expected `rows`.
 
-    `is_over` is true if the text ends where the file ends. If the file ends with the beginning of an expected row, this
-    beginning is left out. If the file goes on after the text, an incomplete last record is left out. It is not left out
-    if it is also the first record.
+    `is_over` is true if the file ends at the end of the text. If the file ends with the beginning of an expected row,
+    this beginning is left out. If the file goes on after the text, an incomplete last record is left out, except if it
+    is also the first record.
     """
     lines = frozenset(rows)
     records: list[bytes] = []
@@ -161,7 +165,7 @@ class FileComparison:
         self._log = log
         self._has_equal = self._has_altered = False
         self._recent: deque[ExpectedRows] = deque()
-        """The last correct rows. If one of them comes again, it is recognised as a duplicate."""
+        """The most recent correct rows. If such a row appears in the file again, it is recognised as a duplicate."""
 
     def compare(self, text: FileText) -> Iterator[None]:
         """Compare all records of the file.
@@ -206,7 +210,7 @@ class FileComparison:
             self._recent.popleft()
 
     def _align(self, text: FileText) -> bool:
-        """Compare the next expected rows with the next records, which are not equal.
+        """Compare the next expected rows with the next records of the file, after the first difference between them.
 
         Return False if the file has no more records.
         """
@@ -237,7 +241,8 @@ class FileComparison:
     def _rows_to_align(self) -> Iterator[Row]:
         """Yield the next expected rows, up to the first row that cannot be produced again.
 
-        Yields at most MAX_ALIGNED rows with at most WINDOW_BYTES bytes. A first row with more bytes is yielded too.
+        Yields at most MAX_ALIGNED rows, with at most WINDOW_BYTES bytes together. If the first row alone has more
+        bytes, only this row is yielded.
         """
         size = 0
         for part in self._cursor.following(min(MAX_ALIGNED, self._file.end - self._cursor.row)):
@@ -252,8 +257,8 @@ class FileComparison:
     def _name_faults(self, rows: list[Row], values: list[bytes], blocks: list[tuple[int, int, int]]) -> None:
         """Add the faults between blocks of equal rows.
 
-        `rows` are the expected rows, and `values` are the rows of the file. A block has its position in `rows`, its
-        position in `values`, and its number of rows.
+        `rows` are the expected rows, and `values` are the rows of the file. Each block is given by its position in
+        `rows`, its position in `values`, and the number of its rows.
         """
         gone, extra = Counter(row.value for row in rows), Counter(values)
         gone, extra = gone - extra, extra - gone

@@ -18,7 +18,7 @@ class FaultLog:
     def __init__(self, cursor: ExpectedCursor) -> None:
         self.tally = CheckTally()
         self.uncertain: FaultKind | None = None
-        """The kind of fault that `ready` holds back, because it is not known yet whether these findings are faults."""
+        """A kind of fault that `ready` does not return, because it is not yet known whether these findings are true."""
         self._cursor = cursor
         self._open: dict[FaultKind, DeliveryFinding] = {}
         self._ready: defaultdict[FaultKind, list[DeliveryFinding]] = defaultdict(list)
@@ -26,8 +26,8 @@ class FaultLog:
     def add(self, finding: DeliveryFinding, *, date: int | None = None, count: int = 1) -> None:
         """Add a fault to the log and to the figures.
 
-        If the finding has no date, `date` is used as the date of its first row. The default of `date` is the latest
-        date before the position of the cursor. A finding without rows counts as `count` rows.
+        If the finding has no date, `date` is used as the date of its first row. By default, `date` is the latest date
+        before the position of the cursor. A finding without rows counts as `count` rows.
         """
         kind = finding.kind
         if (dated := finding.from_ms) is None:
@@ -44,7 +44,7 @@ class FaultLog:
     def drop(self, kind: FaultKind) -> int:
         """Delete all faults of a kind, and return the number of their rows.
 
-        `uncertain` must have been this kind from the beginning, so that `ready` has not returned its faults.
+        `uncertain` must have had this kind from the beginning. Then `ready` has not returned faults of this kind.
         """
         self._open.pop(kind, None)
         self._ready.pop(kind, None)

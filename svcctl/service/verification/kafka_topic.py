@@ -1,7 +1,7 @@
 """The check of a Kafka topic: the committed messages of a job's partition are read back.
 
-The check changes nothing in Kafka: it commits no offset, and does not join the consumer group of the job. The check
-only reads whether the group has a committed offset. Each transaction of the job commits such an offset.
+The check changes nothing in Kafka. It commits no offset, and does not join the consumer group of the job. It only reads
+whether an offset of this group was committed. Each transaction of the job commits such an offset.
 """
 
 from __future__ import annotations
@@ -28,15 +28,18 @@ CLIENT_SETTINGS = (
     *("security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.ca.pem"),
     *("api.version.request", "broker.version.fallback"),
 )
-"""The parameters of the destination that the client library needs as settings for reading."""
+"""The parameters of the destination that are passed to the client library as settings for reading."""
 FIRST_WAIT_SECONDS, WAIT_SECONDS = 5.0, 20.0
-"""The maximum number of seconds to wait for an answer of the brokers: to the first request, and to a later request."""
+"""The maximum numbers of seconds to wait for an answer of the brokers.
+
+FIRST_WAIT_SECONDS is for the first request, and WAIT_SECONDS is for each later request.
+"""
 REQUEST_SECONDS = 1.5
 """The number of seconds after which a request without an answer is sent again. A request cannot be interrupted."""
 POLL_SECONDS = 0.1
 """The maximum number of seconds that a call waits for messages, and the pause before a request is repeated."""
 MAX_MESSAGES, BATCH_BYTES = 2000, 8 << 20
-"""The maximum number of messages that are read at once, and the approximate maximum of their bytes."""
+"""The maximum number of messages that are read at once, and the approximate maximum of their size in bytes."""
 FETCHED_KILOBYTES, FETCHED_MESSAGES = 8 << 10, 10_000
 """The library fetches messages ahead until it holds this number of kilobytes, or this number of messages.
 
@@ -87,8 +90,8 @@ class PartitionReader:
         self.transactions = False
         """Whether the job has written its rows in transactions.
 
-        There are two signs of transactions. Each transaction commits an offset of the job's consumer group, and each
-        transaction ends with an offset without a message. The value becomes true when one of these signs is found.
+        The value becomes true when one of two signs of a transaction is found. Each transaction commits an offset of
+        the job's consumer group. Each transaction also ends with an offset that has no message.
         """
         self._job = job
         self._stopped = stopped
@@ -134,7 +137,7 @@ class PartitionReader:
             return self._watermarks(self._consumer)[0]
 
     def first_hidden(self) -> int | None:
-        """Return the offset from which on an open transaction may hide rows of the job.
+        """Return the first offset at which an open transaction may hide rows of the job.
 
         Return None if no rows can be hidden. Must be called after `messages`.
         """

@@ -3,7 +3,7 @@
 A message of a job has the key `<job ID>/<row number>`. Messages with other keys come from other writers.
 
 As long as the messages are equal to the expected rows, many messages are compared at once. At a difference, messages
-are compared one by one. If a message does not have the next expected row number, there are two cases:
+are compared one by one. If the row number of a message is higher than the next expected number, there are two cases:
 - The message came too early. Then the next message has a lower number.
 - The rows before the message are missing. Later messages may still bring these rows.
 """
@@ -29,10 +29,10 @@ MAX_STRIDE = 4096
 MAX_HELD_BYTES = 16 << 20
 """The maximum memory, in bytes, for held rows.
 
-A row is held if it came too early or is missing, so that its values can be compared later.
+A held row is a row that came too early or is missing so far. It is held so that its values can be compared later.
 """
 HELD_ROW_BYTES = 300
-"""The memory, in bytes, that a held row needs in addition to its value. It was measured with CPython."""
+"""The memory, in bytes, that a held row needs in addition to its value. This number was measured with CPython."""
 MAX_SKIPS = 50_000
 """The maximum number of gaps that are kept with their own dates. Further gaps are merged with the last gap."""
 _MISSING, _EARLY = 1, 2
@@ -40,7 +40,7 @@ _MISSING, _EARLY = 1, 2
 
 @dataclass(slots=True)
 class SkippedRows:
-    """A gap: consecutive rows that are missing in the partition, or come later.
+    """A gap: consecutive rows that are missing in the partition, or that come later than they should.
 
     The rows should be between the messages with the offsets `before` and `offset`. `offset` is None if the gap is after
     the last message. `old` is true if the rows are so old that they may no longer be there. `from_ms` and `to_ms` are
@@ -76,7 +76,7 @@ class PartitionComparison:
     ) -> None:
         self._max_held_bytes, self._max_skips = max_held_bytes, max_skips
         self.not_compared = 0
-        """The number of rows out of order that were not compared, because the memory for held rows was full."""
+        """The number of rows that came out of order and were not compared, as the memory for held rows was full."""
         self._job = job
         self._prefix = f"{job.job_id}/".encode()
         self._cursor = cursor
@@ -116,9 +116,10 @@ class PartitionComparison:
                 return
 
     def _equal(self, messages: Sequence[Message], keys: Sequence[bytes], at: int) -> int:
-        """Compare several messages at once, from the position `at`, with the next expected rows.
+        """Compare several messages, beginning at the position `at`, with the next expected rows at once.
 
-        If all are equal, pass these rows and return their number. Otherwise return 0.
+        If all of these messages are equal to their rows, move past the rows and return their number. Otherwise return
+        0.
         """
         rows = self._cursor.next(MAX_STRIDE)
         if rows is None or self._swapped is not None:
@@ -154,7 +155,7 @@ class PartitionComparison:
             self._log.tally.not_reproducible += count
 
     def _compare_one(self, message: Message, keys: Sequence[bytes], at: int, last: bool) -> bool:
-        """Compare the message at the position `at`. Return False if later messages must be read first.
+        """Compare the message at the position `at`. Return False if later messages must be read before that.
 
         `last` is true if there are no later messages.
         """
@@ -193,8 +194,11 @@ class PartitionComparison:
     def _following(self, row: int, keys: Sequence[bytes], at: int) -> int | None:
         """Return the row number of the first later message that decides whether `row` came too early.
 
-        Messages with unexpected numbers, with the same row, with earlier rows and with rows that came too early are
-        skipped. Return None if no other message is left.
+        Only the next MAX_AHEAD messages are read. Return None if no message among them decides. Three kinds of messages
+        are skipped:
+        - messages without a row number, or with a row number that this check does not cover
+        - messages with `row` again, or with a row before the next expected row
+        - messages with a row that is already known to have come too early
         """
         first, end = self._cursor.row, self._job.sent
         for number in map(self._number, keys[at + 1 : at + 1 + MAX_AHEAD]):
@@ -215,7 +219,7 @@ class PartitionComparison:
         return True
 
     def _release(self, row: int) -> tuple[bytes | None, int | None]:
-        """Stop holding a row. Return the two held values, or two times None if the row was not held."""
+        """Stop holding a row. Return the two values that were held. Both are None if the row was not held."""
         self._states[row - self._job.first] = 0
         if (held := self._held.pop(row, None)) is None:
             return None, None
@@ -234,7 +238,7 @@ class PartitionComparison:
         self._swapped = None
 
     def _take_early(self) -> None:
-        """Compare the next expected rows that have already arrived, because their messages came too early."""
+        """Move past the next expected rows that have already arrived too early, and compare their values."""
         while self._state(self._cursor.row) == _EARLY:
             value, offset = self._release(self._cursor.row)
             self._take(value, offset or 0, moved=True)
@@ -272,7 +276,7 @@ class PartitionComparison:
         last.from_ms, last.to_ms = earliest(last.from_ms, skip.from_ms), latest(last.to_ms, skip.to_ms)
 
     def _fill(self, row: int, value: bytes | None, offset: int) -> None:
-        """Record that a missing row has arrived after later rows. The row is out of order, and no longer missing."""
+        """Record that a row which was missing so far has arrived. The row is now out of order instead of missing."""
         skip = self._skips[bisect_right(self._skips, row, key=lambda skip: skip.first) - 1]
         line, date = self._release(row)
         self.not_compared += line is None
@@ -309,10 +313,11 @@ class PartitionComparison:
                     self._fault(FaultKind.MISSING, gone, seen, skip.offset, *dates, before=skip.date_before)
 
     def _written_before(self, low: int) -> int:
-        """Return the number of the first row that cannot have been at an offset below `low`.
+        """Return the number of the first row that was certainly written at the offset `low` or a higher offset.
 
-        Rows before this row may have been deleted with their offsets. Each row of a query step takes at least one
-        offset, beginning with the offset of the step. If no offset of a step is known, return `sent`.
+        Rows before this row may have been deleted, because the partition no longer has offsets below `low`. Each row of
+        a query step takes at least one offset, beginning with the offset of the step. If no offset of a step is known,
+        return `sent`.
         """
         if not self._job.offsets:
             return self._job.sent
@@ -325,13 +330,13 @@ class PartitionComparison:
     def _hidden_from(self, skip: SkippedRows, hidden: int | None) -> int:
         """Return the number of the first missing row that may be at the offset `hidden` or higher.
 
-        Only rows after the last message can be hidden. Each of these rows takes an offset below the offset that the job
-        has saved. If no row can be hidden, return `sent`.
+        Only rows after the last message can be hidden. The offset of each of these rows is below the offset that the
+        job has saved. If no row can be hidden, return `sent`.
         """
         if skip.offset is not None or self._job.offset is None or hidden is None:
             return self._job.sent
         return self._job.sent - (self._job.offset - hidden)
 
     def _has(self, line: bytes, value: bytes | None) -> bool:
-        """Whether the value of a message has the values of an expected row."""
+        """Whether a message has the values of an expected row."""
         return value is not None and same_values(line, value, JSON_TOKENS, exact=self._cursor.exact)

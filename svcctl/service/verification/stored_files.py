@@ -1,7 +1,7 @@
 """The check of files on S3 or HDFS: each file is read back and compared with the rows that a job delivered.
 
-The SHA-256 hash of each file is compared with the log, too. So the check can prove that a file is correct even if its
-rows cannot be produced again.
+The SHA-256 hash of each file is also compared with the hash in the log. So the check can prove that a file is correct
+even if the rows of the file cannot be produced again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PIECE_BYTES = 1 << 20
 POLL_SECONDS = 0.1
-"""The interval, in seconds, at which a check that waits for the storage looks whether it was stopped."""
+"""While a check waits for the storage, it tests at this interval, in seconds, whether it was stopped."""
 SUFFIXES = {"plain": "", "gzip": ".gz", "zip": ".zip"}
 """The endings of file names, by the value of the destination's parameter `format`."""
 
@@ -63,7 +63,7 @@ class FilesOfJob:
         return f"{self.stem}{of_number}{self.extension}{SUFFIXES[self.packing]}"
 
     def numbered(self) -> Iterator[tuple[str, int]]:
-        """Yield the name and the number of each numbered file in the storage, for all kinds of packing."""
+        """Yield the name and the number of each numbered file in the storage, whether packed or not."""
         ending = f"{re.escape(self.extension)}(?:{'|'.join(map(re.escape, SUFFIXES.values()))})"
         pattern = re.compile(rf"{re.escape(self.stem)}_(\d{{3,}}){ending}")
         for name in self.storage.beginning(f"{self.stem}_"):
@@ -175,7 +175,10 @@ class _Check:
                 self._fault(FaultKind.ALTERED, file.first, file.end, name)
 
     def _miss(self, file: FileEntry, name: str) -> None:
-        """Count the rows of a file that does not exist. Old rows count as no longer there, other rows as missing."""
+        """Count the rows of a file that does not exist.
+
+        Old rows are counted as no longer there. All other rows are counted as missing.
+        """
         for rows in self._cursor.take(file.end):
             for part, is_old in self._cursor.by_age(rows):
                 if is_old:
@@ -184,14 +187,14 @@ class _Check:
                     self._fault(FaultKind.MISSING, part.first, part.end, name, *part.range_of_dates())
 
     def pass_unfiled(self, row: int) -> None:
-        """Pass the next rows before `row`, which are in no file of the log. These rows cannot be checked."""
+        """Move past the next rows before `row`. The log has no file with these rows, so they cannot be checked."""
         if row > self._cursor.row:
             self._log.tally.not_reproducible += row - self._cursor.row
             self._log.tally.notes.append(f"rows {self._cursor.row} to {row - 1} are in no file that is logged")
         deque(self._cursor.take(row), maxlen=0)
 
     def find_foreign(self) -> None:
-        """Find foreign files. These are files that have names of this job, but are not in the log of any job.
+        """Find foreign files. A foreign file has a name like the files of this job, but is not in the log of any job.
 
         If the job is running, files with higher numbers than all logged files do not count as foreign, because they may
         be logged later.
@@ -223,7 +226,7 @@ class _Check:
     def _answer(self, request: Callable[[], T]) -> T:
         """Run a request to the storage in a thread, and return its result.
 
-        Raises Unavailable soon after the check is stopped, although the request itself may wait for a minute.
+        Raises Unavailable soon after the check is stopped. The request itself may then still wait for up to a minute.
         """
         answer = in_thread(request, "verify storage")
         while not self._stopped():

@@ -1,8 +1,8 @@
 """The check of a job and of the older jobs that it continues, and the results as JSON.
 
 The oldest job is checked first. A check reads the database, the tables and the destination. A check does not count as a
-query, and needs no lease of the job. A check covers the rows that were delivered and saved before the check began. A
-service runs at most MOST_CHECKS checks at once, and at most one check of each job.
+query, and does not need the job's lease. A check covers the rows that were delivered before the check began. A service
+runs at most MOST_CHECKS checks at once, and at most one check of each job.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MOST_CHECKS = 2
 VERIFIABLE = ("kafka", "s3", "hdfs")
 """The types of destinations that can be verified."""
 COUNTS = {kind: "outOfOrder" if kind is FaultKind.OUT_OF_ORDER else str(kind) for kind in FaultKind}
-"""The names of the members of a result that count rows with faults, by the kind of the fault."""
+"""The member names of a result, by kind of fault. Each member has the number of rows with this kind of fault."""
 
 CheckDelivery = Callable[..., Iterator[DeliveryFinding | CheckProgress | CheckTally]]
 """A function like `check`, which compares the rows at a destination with the expected rows."""
@@ -124,13 +124,13 @@ class JobCheck:
         self.progress: dict[str, Any] = {"job": self._chain[0].id, "rows": 0, "of": 0}
         """The progress of the job that is being checked.
 
-        `job` is its ID, `rows` is the number of rows compared so far, and `of` is the number of all rows.
+        `job` is the ID of the job, `rows` is the number of rows compared so far, and `of` is the number of all rows.
         """
         self.lines = self._objects()
         """A generator of the findings, results and errors. A caller that stops early must close the generator."""
 
     def stop(self) -> None:
-        """Ask the check to end soon. The engine may miss the call while a statement starts."""
+        """Ask the check to end soon. If the engine is just starting a statement, it may miss the call."""
         self._stopped.set()
         if (production := self._production) is not None:
             production.interrupt()
@@ -148,7 +148,7 @@ class JobCheck:
     def _of_job(self, job: StoredJob, gap_before: int | None) -> Generator[dict[str, Any], None, int | None]:
         """Yield the findings of a job, and then its result. Return the date of the first gap, in epoch milliseconds.
 
-        A gap is a row with a fault of GAPS. `gap_before` is the date of the first gap of the older jobs.
+        A gap is a row with a fault of GAPS. `gap_before` is the date of the first gap in the older jobs.
         """
         store, delivered, whole = self._checks.store, *delivered_by(self._checks.store, job)
         delivered = replace(delivered, since=self._since)
@@ -188,8 +188,8 @@ class JobCheck:
         """Save the date up to which a job is verified, and return this date.
 
         `reached` is the date up to which rows were checked. Normally the job is verified up to `reached`. If there is a
-        gap, the job is verified only up to the moment before the first gap. Without a gap, a later date of an earlier
-        check is kept.
+        gap, the job is verified only up to the moment before the first gap. If there is no gap, and an earlier check
+        has saved a later date, this later date is kept.
         """
         gap = earliest(gap_before, tally.gap_from, tally.hidden_from)
         dateless = any(tally.counts[kind] for kind in GAPS) and tally.gap_from is None
@@ -237,7 +237,7 @@ def check(
 
 
 def _chain(store: Store, job: StoredJob) -> tuple[list[StoredJob], list[str]]:
-    """Return a job and the older jobs that it continues, the oldest first. Also return notes for people.
+    """Return a job and the older jobs that it continues, the oldest first. Also return notes for the user.
 
     A note names an older job that cannot be verified. The list then begins after that job.
     """
@@ -296,9 +296,9 @@ def delivered_by(store: Store, job: StoredJob) -> tuple[DeliveredJob, bool]:
 
 
 def _progress(store: Store, job: StoredJob) -> tuple[JobProgress, bool]:
-    """Return the progress of a job, and whether its rows are being delivered.
+    """Return the progress of a job, and whether rows of the job are being delivered.
 
-    A newer job that continues this job may deliver the rest of its rows. The progress of this rest counts too.
+    A newer job that continues this job may deliver the rest of this job's rows. The progress then includes these rows.
     """
     progress, running = job.progress, job.status is JobStatus.RUNNING
     for other in job_table.owned(store, job.owner):  # a job that continues this job delivers its last rows
@@ -309,7 +309,7 @@ def _progress(store: Store, job: StoredJob) -> tuple[JobProgress, bool]:
 
 
 def _claimed(store: Store, job: StoredJob) -> set[int]:
-    """Return the numbers of the files that all jobs of the service have in the place of a job.
+    """Return the numbers of all files that jobs of the service have in the place of this job.
 
     Files that are about to be completed are included.
     """

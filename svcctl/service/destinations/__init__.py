@@ -16,12 +16,13 @@ A job opens a destination, writes batches of rows, and commits each batch:
 A memo is the state of the destination as a JSON object. The job saves the memo after each commit.
 
 A batch may be lost before `commit` returns, but not afterwards. The service may die after a commit and before the memo
-is saved. The next run of the job must then not deliver this batch again. A destination with files recognises a
-delivered file by its saved hash, or writes the file again with the same rows (`repeats`). Kafka reports the number of
-rows that it already has (`counts`).
+is saved. The next run of the job must then not deliver the rows of this batch twice. A destination with files
+recognises a delivered file by its saved hash, or writes the file again with the same rows (`repeats`). Kafka reports
+the number of rows that it already has (`counts`).
 
-Only one thread uses a destination. Any method may raise `Unavailable` if the destination does not answer or refuses the
-request. The job then closes the destination, and later opens a new destination with the last saved memo.
+Only one thread uses a destination. Any method raises `Unavailable` if the destination does not answer or refuses the
+request. The job then closes the destination. Later, the job makes a new destination object, and opens it with the last
+saved memo.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class JobDestination(Protocol):
     patience: float = 10.0
     """The maximum number of seconds that rows may wait for their commit."""
     counts: ClassVar[bool] = False
-    """Whether `open` counts the rows that the destination has.
+    """Whether the method `open` counts the rows that the destination already has.
 
     A job runs its query in steps. If `counts` is true, a batch has rows of only one step, and the job saves the step
     before it delivers the first row of the step. The job then knows which step the counted rows belong to.
@@ -55,15 +56,15 @@ class JobDestination(Protocol):
     repeats: ClassVar[bool] = False
     """Whether a process that no longer runs the job may still commit a batch.
 
-    If so, the job calls `prepare` before it commits a batch, and saves the memo of `prepare` and the end of the batch.
-    Each commit of the batch then has the same rows, so a second commit changes nothing.
+    If so, the job calls `prepare` before it commits a batch, and saves the memo that `prepare` returns and the end of
+    the batch. Each commit of the batch then has the same rows, so a second commit changes nothing.
     """
 
     def open(self, sent: int, memo: Memo, head: bytes) -> int:
         """Connect, and return the number of rows that the destination already has.
 
-        `sent` is the number of delivered rows that the job has saved. A destination that `counts` its rows returns the
-        counted number, and other destinations return `sent`. `head` is the beginning of each file, in bytes.
+        `sent` is the saved number of delivered rows. If `counts` is true, the result is the number of rows that were
+        counted at the destination. Otherwise the result is `sent`. `head` has the bytes with which each file begins.
         """
         return sent
 

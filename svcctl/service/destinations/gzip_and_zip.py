@@ -14,7 +14,7 @@ from svcctl.storage import Sink
 
 
 class Counted(io.RawIOBase):
-    """The output stream of a packer. The stream counts and hashes all bytes.
+    """The output stream of a packer. It counts and hashes all bytes.
 
     The bytes are written to the sink, which is a file in the storage. Without a sink, the bytes are dropped.
     """
@@ -27,7 +27,8 @@ class Counted(io.RawIOBase):
     def drop(self) -> None:
         """Stop writing bytes to the sink.
 
-        Otherwise, an abandoned zip archive would write its end to the sink when Python deletes the archive.
+        Otherwise, an abandoned zip archive would write its last bytes to the sink when Python deletes the archive
+        object.
         """
         self._sink = None
 
@@ -50,7 +51,7 @@ class Packer(Protocol):
 
 
 class Plain(Packer):
-    """The rows without packing."""
+    """Writes the rows without packing."""
 
     def __init__(self, out: Counted, name: str, password: str) -> None:
         self._out = out
@@ -63,7 +64,7 @@ class Plain(Packer):
 
 
 class Gzip(Packer):
-    """The rows compressed by gzip."""
+    """Writes the rows compressed by gzip."""
 
     def __init__(self, out: Counted, name: str, password: str) -> None:
         self._out = out
@@ -77,7 +78,7 @@ class Gzip(Packer):
 
 
 class Zip(Packer):
-    """A zip archive with one file, `name`. With a password, the file is encrypted with AES."""
+    """Writes a zip archive with one file, `name`. If there is a password, the file is encrypted with AES."""
 
     def __init__(self, out: Counted, name: str, password: str) -> None:
         self._archive: Any
@@ -100,7 +101,7 @@ class Zip(Packer):
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """A row of PACKINGS: the suffix of file names, and the function that makes a packer.
+    """A row of the table PACKINGS: the suffix of file names, and the function that makes a packer.
 
     The function takes the output stream, the name of the file, and the password.
     """

@@ -1,24 +1,24 @@
-"""Kafka: a row is a message, a batch is a transaction, and a job writes to one partition, in the query's order.
+"""Kafka: a job sends each row as a message, and each batch as a transaction, to one partition in the query's order.
 
-The job's ID decides the partition, so several jobs use the partitions of a topic evenly. Each message has the key
-`<job>/<row>`, with the number of its row. The service may die while it sends a batch. The next run of the job then
+The job's ID decides the partition, so the jobs are spread evenly over the partitions of a topic. Each message has the
+key `<job>/<row>`, with the number of its row. The service may die while it sends a batch. The next run of the job then
 reads the last messages of the partition as a consumer. The run continues after the job's last row. All runs of a job
-have the same transactional ID. So before the next run reads the messages, the broker already refuses late requests of
-the earlier run.
+have the same transactional ID. So the broker refuses late requests of the earlier run even before the next run reads
+the messages.
 
-Each transaction also commits the number of rows so far, as the offset of the consumer group `svcctl-<job>`. This number
-is exact even if another producer's open transaction hides rows from consumers. The number alone is not enough, because
-some brokers show the rows of aborted transactions to consumers.
+Each transaction also commits the number of the rows that were delivered so far. The number is stored as the offset of
+the consumer group `svcctl-<job>`. This number is exact even if another producer's open transaction hides rows from
+consumers. The number alone is not enough, because some brokers show the rows of aborted transactions to consumers.
 
 Brokers before version 0.11 have no transactions, so they cannot refuse a late request. If such a broker carries out a
-late request after the next run has read the messages, the rows of the request are delivered twice. The two messages of
-a row then have the same key.
+late request after the next run has read the messages, the rows of the request are delivered twice. The two messages
+with the same row have the same key.
 
 The parameters in PASSED_SETTINGS are passed on to the client library.
 
-An event that is larger than a batch is sent alone. Such an event has two limits: MAX_EVENT_BYTES, and the topic's
-`max.message.bytes`, which the broker checks. Smaller events are sent in sets of several messages. If the broker reports
-the topic's limit, a set never exceeds this limit.
+An event that is larger than a batch is sent alone. The size of such an event has two limits: MAX_EVENT_BYTES, and the
+topic's `max.message.bytes`, which the broker checks. Smaller events are sent in sets of several messages. If the broker
+reports the topic's limit, a set never exceeds this limit.
 """
 
 from __future__ import annotations
@@ -60,21 +60,24 @@ Other settings could read files on the service's machine, or run programs.
 """
 
 FIXED_SETTINGS: dict[str, Any] = {"log_level": 0, "queue.buffering.max.messages": 10_000_000}
-"""The settings of every client of the library.
+"""The settings that are passed to every client of the library.
 
 The client writes no log, because the job's error already has the reason for a failure. The client's queue can hold any
 batch.
 """
 
 MAX_EVENT_BYTES = 10 << 20
-"""The maximum size of an event. This limit is somewhat larger than the largest batch of several events."""
+"""The maximum size of an event, in bytes. This limit is somewhat larger than the largest batch of several events."""
 MAX_SET_BYTES = 1_000_000
-"""The maximum size of a set of several messages. By default, brokers accept somewhat larger sets."""
+"""The maximum size of a set of several messages, in bytes. By default, brokers accept somewhat larger sets."""
 FRAMING_BYTES = 1 << 12
-"""An upper limit for the size of a message's key and headers together."""
+"""An upper limit, in bytes, for the size of a message's key and headers together."""
 
 FIRST_WAIT, WAIT = 5.0, 20.0
-"""The numbers of seconds to wait for an answer of the brokers. FIRST_WAIT is for the first request, WAIT for others."""
+"""The maximum numbers of seconds to wait for an answer of the brokers.
+
+FIRST_WAIT is for the first request, and WAIT is for each later request.
+"""
 
 MODES = {"json": OBJECT, "array": ARRAY}
 """The format of a message, by the parameter `mode`: an object, or an array of values in the order of the columns."""
@@ -94,7 +97,7 @@ _REPLACED_MESSAGES = {
     ),
     ".*certificate verify failed": "has a certificate that is not trusted: check ssl.ca.pem, and the host's name",
 }
-"""Texts that replace messages of the library about a broker. Each key is a pattern of the library's message."""
+"""Texts that replace the library's messages about a broker. Each key is a pattern for a message of the library."""
 _UNREACHED = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._RESOLVE)
 
 
@@ -132,7 +135,7 @@ class Kafka(JobDestination):
         self._bytes = 0
         self._first = 0
         self._limit: int | None = None
-        """The topic's limit for the size of a message, in bytes. None if the limit is unknown."""
+        """The topic's limit for the size of a message, in bytes. It is None if the limit is unknown."""
         self._trouble = ""
         self._unreachable: dict[str, str] = {}
         """The brokers that cannot be reached, each with the reason."""
@@ -170,14 +173,18 @@ class Kafka(JobDestination):
 
     @property
     def _is_old(self) -> bool:
-        """Whether `api.version.request` is false. Such brokers cannot report their features, nor use transactions."""
+        """Whether the parameter `api.version.request` is false.
+
+        The user sets this value for brokers before version 0.10. Such brokers can neither report their features nor use
+        transactions.
+        """
         return str(self._client.get("api.version.request")).lower() == "false"
 
     @property
     def _sending(self) -> dict[str, Any]:
         """The settings of a producer. With these settings, no set of messages exceeds the topic's limit.
 
-        Even a set of many messages with hardly more than a key stays within the limit.
+        This is also true for a set of many messages that have little more than a key.
         """
         limit = max(1, (self._limit or MAX_SET_BYTES + FRAMING_BYTES) - FRAMING_BYTES)
         most = MAX_EVENT_BYTES + FRAMING_BYTES
@@ -201,7 +208,7 @@ class Kafka(JobDestination):
             return end
 
     def _partitions(self, consumer: Consumer) -> int:
-        """Return the number of the topic's partitions.
+        """Return how many partitions the topic has.
 
         This is the first request to the brokers. Raises _Unanswered if no broker answers within a few seconds.
         """
@@ -348,7 +355,7 @@ class Kafka(JobDestination):
     def _poll(self) -> None:
         """Let the library run its callbacks.
 
-        The library passes its errors to `_note`, and the brokers that the library knows to `Brokers`.
+        The library then passes its errors to `_note`, and the addresses of the brokers to `Brokers`.
         """
         clients: tuple[Consumer | Producer | None, ...] = (self._consumer, self._producer)
         for client in clients:
@@ -381,13 +388,13 @@ def _general(error: KafkaError) -> str:
 
 
 class _Unanswered(Exception):
-    """The broker did not answer in time."""
+    """Raised if a broker did not answer in time."""
 
 
 class _Partition:
     """The partition that a job writes to. The job's rows can be read back from the partition.
 
-    `offset` is the saved offset after the last message of the job. None if no offset was saved yet.
+    `offset` is the saved offset after the last message of the job. It is None if no offset was saved yet.
     """
 
     def __init__(self, consumer: Consumer, place: TopicPartition, job: str, offset: int | None) -> None:
@@ -420,7 +427,7 @@ class _Partition:
     def _rows(self, position: int, end: int) -> Iterator[int]:
         """Yield the numbers of the job's rows between two offsets.
 
-        The iteration ends sooner if another producer's open transaction hides the next messages from consumers.
+        The iteration ends early if another producer's open transaction hides the next messages from consumers.
         """
         if position >= end:
             return
@@ -474,7 +481,7 @@ class _Partition:
 
 
 class _Way(Protocol):
-    """A way of sending batches to the partition: with or without transactions."""
+    """A way to send batches to the partition, either with or without transactions."""
 
     def committed(self, sent: int) -> int:
         """Return the number of delivered rows that the broker has recorded. The result is at least `sent`."""

@@ -44,15 +44,18 @@ def _donothing(job_id: str, params: Params, allowed: AllowedHosts) -> JobDestina
 
 @dataclass(frozen=True, slots=True)
 class DestinationKind:
-    """A row of KINDS. `make` makes a destination from a job's ID, the parameters and the allowed hosts."""
+    """A row of the table KINDS. `make` makes a destination from a job's ID, the parameters and the allowed hosts."""
 
     make: Callable[[str, Params, AllowedHosts], JobDestination]
     extra: str | None = None
-    """The name of the extra, which has the optional packages of the destination. None if no packages are needed."""
+    """The name of the extra with the packages for this destination. It is None if no packages are needed."""
     place: tuple[str, ...] = ()
-    """The parameters that name the place of the delivered rows."""
+    """The names of the parameters that say to which place the rows are delivered."""
     handed: tuple[str, ...] = ()
-    """The members of the memo that a new job takes over from an old job, if both deliver to the same place."""
+    """The members of the destination's saved state (memo) that a new job takes over from the old job that it continues.
+
+    The members are taken over only if both jobs deliver to the same place.
+    """
 
 
 KINDS: Mapping[str, DestinationKind] = {
@@ -64,7 +67,7 @@ KINDS: Mapping[str, DestinationKind] = {
 
 
 def known_type(name: str) -> str:
-    """Return the destination type that a name means. The name may be in any letter case.
+    """Return the destination type with this name. The name may be in upper or lower case.
 
     Raises ServiceError if the type is unknown.
     """
@@ -80,7 +83,7 @@ def check(type_: str, params: Mapping[str, Any], *, endless: bool, allowed: Allo
     """Check the parameters and the hosts of a job before the job is launched.
 
     Raises ServiceError for a parameter that cannot be used, and for a host to which the service may not connect. A host
-    without an address is accepted, because the job waits until the host has an address.
+    name without an IP address is accepted, because the job waits until the name has an address.
     """
     try:
         destination(type_, "", params, endless=endless, allowed=allowed).close()
@@ -93,7 +96,7 @@ def check(type_: str, params: Mapping[str, Any], *, endless: bool, allowed: Allo
 def destination(
     type_: str, job_id: str, params: Mapping[str, Any], *, endless: bool = True, allowed: AllowedHosts = EVERYTHING
 ) -> JobDestination:
-    """Make the destination of a job. `endless` says that the job's query has no end.
+    """Make the destination of a job. `endless` is true if the job's query has no end.
 
     Raises ServiceError for missing or unusable parameters, MissingExtra for missing packages, and HostRefused for a
     host that is not `allowed`. The hosts are checked again at each attempt to deliver.
@@ -105,7 +108,9 @@ def destination(
 
 
 def handed_on(memo: Memo, before: tuple[str, Mapping[str, Any]], after: tuple[str, Mapping[str, Any]]) -> Memo:
-    """Return the members of an old job's memo that the new job takes over: the partition, or the next file's number.
+    """Return the members of an old job's memo that the new job takes over.
+
+    The memo is the saved state of a destination. It has, for example, the partition or the number of the next file.
 
     `before` has the type and the parameters of the old destination. `after` has the type and the parameters of the new
     destination. The result is empty if the two jobs deliver to different places.

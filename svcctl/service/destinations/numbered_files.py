@@ -1,17 +1,17 @@
 """Delivery of rows as csv in numbered files of a storage. A file appears in the storage only when it is complete.
 
-A file is completed when it reaches its maximum size or age, when the job is stopped, and when the job is complete. A
-new file gets the number after the highest number in the storage, and never replaces another file.
+A file is completed when it reaches its maximum size or age, when the job is stopped, or when the job is complete. A new
+file gets the number after the highest number in the storage. A new file never replaces another file.
 
 Several jobs may use the same file names, even jobs of different services. So a job first claims the number of a file.
 The claim for number 7 is the hidden file `.web_007.csv.claim.part`, which contains the ID of the job. The claim is
-removed when the file `web_007.csv` is complete. Some storages accept the same claim twice. In such a storage, claims
-work only between jobs of one process.
+removed when the file `web_007.csv` is complete. Some storages accept the same claim from two writers. In such a
+storage, claims work only between jobs of one process.
 
 Before a file is completed, the job saves the number and the hash of the file, and the number of the file's last row. If
 the service then dies, the next run of the job looks for a file with this number and hash. If such a file exists, it is
-complete. Otherwise, the next run writes the file again with the same rows. A suspended process may try to complete the
-file much later. The process then finds the file in the storage, and changes nothing.
+complete. Otherwise, the next run writes the file again with the same rows. A process that was suspended may try to
+complete the file much later. This process then finds the file in the storage, and changes nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from svcctl.service.rendering.rows import CSV
 from svcctl.storage import AddressedFailure, Sink, Storage
 
 LEAST_ROOM = 64 * 1024
-"""A file with room for fewer bytes than this counts as full, because a packer may still hold back some bytes."""
+"""A file with room for fewer bytes than this counts as full, because the packer may still hold back some bytes."""
 
 
 MOST_PREPARED = 8
@@ -52,7 +52,7 @@ _CLAIMS_LOCK = Lock()
 class Names:
     """The names of files: `web_000.csv`, `web_001.csv`, … for the stem `web` and the extension `.csv`.
 
-    With `plain`, file number 0 is named `web.csv`. This option is for jobs that write a single file.
+    With `plain`, file number 0 is named `web.csv`. Jobs that write a single file use this option.
     """
 
     stem: str
@@ -81,7 +81,7 @@ class _File:
     """The file that is being written. Rows go through the packer and the counter into the sink.
 
     The sink writes to the storage. If `sink` is None, the storage already has the file, and the rows are dropped.
-    `finished` means that all bytes of the file are written.
+    `finished` is true if all bytes of the file are written.
     """
 
     sink: Sink | None
@@ -93,8 +93,8 @@ class _File:
 class NumberedFiles(JobDestination):
     """Writes rows to files in a storage. The name of a file comes from `names`, followed by the suffix of the packing.
 
-    A file has at most `size` bytes, or a single row with more bytes. Each file is completed within `age` seconds. If
-    there is a `proxy`, the storage connects through the proxy.
+    A file has at most `size` bytes, or a single row with more bytes. Each file is completed within `age` seconds.
+    `proxy` is the proxy through which the storage connects. It is None if there is no such proxy.
     """
 
     rows = CSV
@@ -122,9 +122,10 @@ class NumberedFiles(JobDestination):
         self._proxy = proxy
         self._number = 0
         self._prepared: Sequence[str] = ()
-        """The hashes that the file with this number may have after a call of `prepare`. Empty before the call.
+        """The hashes that the file with this number may have. The list is empty until `prepare` is called.
 
-        Each encryption of an archive gives other bytes, so a file that was prepared several times has several hashes.
+        An archive has other bytes each time it is encrypted. So a file that was prepared several times has several
+        hashes.
         """
         self._head = b""
         self._file: _File | None = None
@@ -237,8 +238,8 @@ class NumberedFiles(JobDestination):
 def _retried() -> Iterator[None]:
     """Turn every error of the storage into Unavailable, so that the job retries.
 
-    Refused access is retried, too, because access to a bucket may be granted later. The message ends with the address
-    of the object, because narrow lists cut off the end of a message.
+    If access is refused, the job retries too, because access to a bucket may be granted later. The message ends with
+    the address of the object, because narrow lists cut off the end of a message.
     """
     try:
         yield

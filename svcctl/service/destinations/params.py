@@ -1,4 +1,4 @@
-"""The parameters of a destination in a request. The table in `api/destinations` has the rules for parameters.
+"""The parameters of a destination in a request. The table in `api/destinations` has the rules for the parameters.
 
 Unknown keys are saved with the job, and otherwise ignored.
 """
@@ -14,7 +14,7 @@ from svcctl.words import nearest
 
 
 class Params:
-    """The parameters of one job's destination. `endless` says that the job's query has no end.
+    """The parameters of one job's destination. `endless` is true if the job's query has no end.
 
     Raises ServiceError if parameters are missing. The error names all missing parameters. Also raises ServiceError for
     the first parameter that cannot be used.
@@ -34,10 +34,10 @@ class Params:
         self._destination = destination
 
     def text(self, key: str, default: str = "") -> str:
-        """Return the value of a parameter, or its default value if the request does not set the parameter.
+        """Return the value of a parameter. If the request does not set the parameter, return its default value.
 
-        The argument `default` is used for a parameter without a default of its own. The result is in lower case if
-        letter case does not matter for this parameter.
+        The argument `default` is used if the table of parameters has no default value. If letter case does not matter
+        for the parameter, the result is in lower case.
         """
         return api.text_of(self._destination, key, default)
 

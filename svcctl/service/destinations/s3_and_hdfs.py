@@ -1,6 +1,7 @@
 """The destinations s3 and hdfs. Their parameters define the storage and the names of the files.
 
-Both destinations complete a file at a size in MB (`retention.size`) or at an age in seconds (`retention.time`).
+Both destinations complete a file when it reaches the size `retention.size` in MB, or the age `retention.time` in
+seconds.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ def s3(job_id: str, params: Params, allowed: AllowedHosts) -> NumberedFiles:
     """Make the destination s3, which writes objects named `<s3.fileName>_<nnn>.csv`.
 
     Packed objects also have the suffix `.gz` or `.zip`. If `multiplefile` is false, the job writes the single object
-    `<s3.fileName>.csv`. If an object with this name exists, the job writes a numbered object instead. `s3.fileName` is
-    the job's ID by default. `aws.endpoint` is the URL of an S3 service other than Amazon's.
+    `<s3.fileName>.csv`. If an object with this name already exists, the job writes a numbered object instead. By
+    default, `s3.fileName` is the job's ID. `aws.endpoint` is the URL of an S3 service other than Amazon's.
 
     Requests are signed with `aws.accesskey`. Without this parameter, requests are not signed, because a job must never
-    use credentials of the service's machine. Redirects are followed to allowed hosts only.
+    use credentials of the service's machine. The job follows redirects only to allowed hosts.
     """
     from svcctl.storage.s3 import DEFAULT_REGION, S3, Keys, endpoint_of
 
@@ -60,8 +61,9 @@ def hdfs(job_id: str, params: Params, allowed: AllowedHosts) -> NumberedFiles:
     """Make the destination hdfs, which writes numbered files: `/logs/web_000.csv`, `/logs/web_001.csv`, ….
 
     The NameNode is the server in `fs.defaultFS`. A NameNode sends its clients to other servers, the DataNodes, and the
-    client library connects to these servers. So if hosts are limited, the allowed hosts must list the NameNode by name
-    or address. The service connects only to an address that was checked, and prefers IPv4, as Hadoop does.
+    client library connects to these servers too. So if the allowed hosts are limited, the NameNode must be listed
+    explicitly, by name or address. The service connects only to an address that was checked, and prefers IPv4, as
+    Hadoop does.
     """
     from svcctl.storage.hdfs import Hdfs
 

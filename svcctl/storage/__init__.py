@@ -14,8 +14,8 @@ An object appears under its name only when it is complete:
             sink.write(chunk)
         sink.complete()
 
-If a writer abandons the object, fails or is killed, nothing changes under the name. A killed writer may leave an
-incomplete file or an unfinished upload. Such leftovers are hidden, and do not block the next writer.
+If a writer abandons the object, fails or is killed, an older object with the name stays unchanged. A killed writer may
+leave an incomplete file or an unfinished upload. Such leftovers are hidden, and do not block the next writer.
 
 A name is a path with `/` between its folders, such as `2024/01/31.csv`. Missing folders are created. Sizes are in
 bytes.
@@ -29,7 +29,7 @@ The methods raise these errors, with the object's address (see `address`) in the
     IncompleteResult   a local file cannot be written completely, for example because the disk is full.
 
 If a storage cannot be reached, the error is raised within about ten seconds. Several threads may use a storage at the
-same time. But only one thread at a time may use a sink or an iterator that `read` has returned.
+same time. A sink, and an iterator that `read` has returned, may be used by only one thread at a time.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ from typing import Protocol, Self
 from svcctl.errors import Unavailable, UsageError
 
 ACCESS_DENIED = "access-denied"
-"""The `reason` of a UsageError after the storage has refused the credentials or the access to an object."""
+"""The `reason` of a UsageError if the storage has refused the credentials or the access to an object."""
 
 
 class Sink(Protocol):
-    """An object that is being written. If the object is incomplete at the end of its `with` block, it is abandoned."""
+    """An object that is being written. If it is not complete at the end of its `with` block, it is abandoned."""
 
     @abstractmethod
     def write(self, data: bytes | memoryview, /) -> None:
         """Append bytes to the object. The caller may reuse the buffer after the call.
 
-        The use of memory does not grow with the object. An error may have been caused by an earlier call of `write`.
+        The memory use does not grow with the size of the object. An error may come from the data of an earlier call.
         After an error, the object cannot be completed.
         """
 
     @abstractmethod
     def complete(self) -> None:
-        """Make the whole object appear under its name, safely stored. After this call, only `abandon` may be called.
+        """Store the whole object safely under its name. After this call, only `abandon` may be called.
 
         Without `overwrite`, raises UsageError if an object with this name was created in the meantime. If Unavailable
         is raised, the object exists either completely or not at all.
@@ -84,15 +84,15 @@ class Sink(Protocol):
 class GrowingObject(Sink, Protocol):
     """An object that is being written over several runs.
 
-    Its bytes are kept even if the writer abandons the object, fails or is killed. If the machine fails before
-    `complete`, bytes may be lost. So a writer that resumes the object must check the hash of the bytes.
+    The bytes of the object are kept even if the writer abandons the object, fails or is killed. If the machine fails
+    before `complete`, bytes may be lost. So a writer that resumes the object must check the hash of the bytes.
     """
 
     @abstractmethod
     def read(self, start: int, size: int) -> Iterator[bytes]:
         """Yield `size` bytes in pieces, beginning at the position `start`.
 
-        If the object ends earlier, yield the bytes up to its end.
+        If the object has fewer bytes, yield the bytes up to its end.
         """
 
     @abstractmethod
@@ -108,12 +108,12 @@ class Storage(Protocol):
         """Begin to write an object. Without `overwrite`, raises UsageError if the object exists.
 
         With `overwrite`, an existing object is kept until the new object is complete. In a file system, the new object
-        gets the owner, group and permissions of the old object. If the process may not set all of these, it reduces the
+        gets the owner, group and permissions of the old object. If the process may not set all three, it reduces the
         permissions, so that no other user gets new access.
 
         `part_of` is the name of another object, into which this object will be copied later. If the other object
-        exists, this object gets its owner, group and permissions. An object with `part_of` may be damaged if the
-        machine fails, because local files of this kind are not fsynced.
+        exists, this object gets the owner, group and permissions of the other object. An object with `part_of` may be
+        damaged if the machine fails, because local files of this kind are not fsynced.
 
         The bytes of two writers of the same name are never mixed. If two writers complete at the same moment without
         `overwrite`, only one writer succeeds. On S3, this is guaranteed only for small objects, and only if the service
@@ -134,7 +134,7 @@ class Storage(Protocol):
         """Begin or resume an object that may be written over several runs.
 
         The bytes are kept under the name `part` until the object is complete. The method `names` never returns `part`.
-        Only local files can be written in this way. If it is not possible, return None.
+        Only local files can be written in this way. Return None if the storage cannot do this.
         """
         return None
 
@@ -173,7 +173,7 @@ class Storage(Protocol):
         return (name for name, _ in self.sizes(folder))
 
     def beginning(self, prefix: str) -> Iterator[str]:
-        """Return the names of the complete objects with names that begin with `prefix`.
+        """Return the names of complete objects. Only names that begin with `prefix` are returned.
 
         `prefix` may begin with a folder. Objects in subfolders of this folder are left out.
         """
@@ -182,7 +182,7 @@ class Storage(Protocol):
 
     @abstractmethod
     def remove(self, *names: str) -> None:
-        """Remove objects. Names without an object are ignored. Folders are not removed."""
+        """Remove objects. Names at which no object exists are ignored. Folders are not removed."""
 
     @abstractmethod
     def folders(self, folder: str = "") -> Iterator[str]:
@@ -192,9 +192,9 @@ class Storage(Protocol):
     def put_new(self, name: str, data: bytes) -> bool:
         """Store a small object in one step, if there is no object with this name. Return whether the object was stored.
 
-        If several writers, on any machines, do this at the same moment, only one writer gets True. An S3 service that
-        ignores conditional requests does not guarantee this. If Unavailable is raised, the object exists either
-        completely or not at all.
+        If several writers call this method at the same moment, on any machines, only one of them gets True. An S3
+        service that ignores conditional requests does not guarantee this. If Unavailable is raised, the object exists
+        either completely or not at all.
         """
 
     def remove_folder(self, name: str) -> None:
@@ -206,7 +206,10 @@ class Storage(Protocol):
         return
 
     def remove_unfinished(self, folder: str) -> None:
-        """Remove the incomplete files of killed writers in a folder, without subfolders. Only local files need this."""
+        """Remove the incomplete files that killed writers left in a folder, but not in its subfolders.
+
+        Only the storage of local files needs this method.
+        """
         return
 
     @abstractmethod
@@ -240,5 +243,5 @@ class Absent(UsageError):
 
 
 def absent(address: str) -> Absent:
-    """Return the error that all storages raise if an object to read does not exist."""
+    """Return the error that all storages raise if an object that should be read does not exist."""
     return Absent(f"{address} does not exist")

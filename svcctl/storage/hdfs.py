@@ -4,12 +4,12 @@ While the file `/logs/web.csv` is being written, it has the name `/logs/.web.csv
 ignore such names. When the file is complete, it is renamed. If a writer is killed, the incomplete file stays, and the
 next writer of the same file overwrites it.
 
-A new file gets the owner, group and permissions of the file that it replaces. Only a superuser can set all of these. If
+A new file gets the owner, group and permissions of the file that it replaces. Only a superuser can set all three. If
 the user is not a superuser, the new file may have another owner or group.
 
-The user name comes from HADOOP_USER_NAME. Without this variable, it is the user of the process. For a cluster with
-several NameNodes, the library reads settings from HADOOP_CONF_DIR. If a NameNode of such a cluster accepts a connection
-and never answers, the library waits without limit.
+The user name comes from the environment variable HADOOP_USER_NAME. Without this variable, the user of the process is
+used. For a cluster with several NameNodes, the library reads settings from HADOOP_CONF_DIR. If a NameNode of such a
+cluster accepts a connection and never answers, the library waits without limit.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from svcctl.words import mask_urls
 
 PIECE_BYTES = 1 << 20
 FAILOVER_SETTINGS = {"dfs.client.failover.max.attempts": "2"}
-"""Settings of the HDFS library that limit its attempts to connect. The default is to try for three minutes."""
+"""Settings of the HDFS library that limit its attempts to connect. By default, the library tries for three minutes."""
 
 
 class Hdfs(Storage):
-    """The Hadoop file system at a URL, such as `hdfs://host:port`. Names of objects are paths from its root.
+    """The Hadoop file system at a URL, such as `hdfs://host:port`. The names of objects are paths from the root.
 
-    `replication` is the number of copies of each block. If it is None, the cluster decides. `address` is the IP address
-    for connections. If it is None, the host of the URL is looked up.
+    `replication` is the number of copies of each block. If `replication` is None, the cluster decides. `address` is the
+    IP address for connections. If `address` is None, the host of the URL is looked up.
     """
 
     def __init__(self, url: str, *, replication: int | None = None, address: str | None = None) -> None:
@@ -162,7 +162,7 @@ class Hdfs(Storage):
     def _explained(self, name: str, *, probed: bool = True) -> Iterator[None]:
         """Turn the errors of the HDFS library into errors of svcctl. FileNotFoundError is not changed.
 
-        If `probed` is true, the block begins after the NameNode has answered a probe. There is no probe before a write,
+        If `probed` is true, the `with` block begins after the NameNode has answered a probe. Writes are not probed,
         because a write goes to the DataNodes, and a probe would halve the speed of writing.
         """
         address = self.address(name)
@@ -249,7 +249,7 @@ def _is_part(path: str) -> bool:
 def failure(address: str, error: Exception) -> UsageError | AddressedFailure:
     """Return the error of svcctl for an error of the HDFS library.
 
-    An error of the library has only a text, so an invalid name is recognised by this text.
+    The library's errors have only a text. So the error for an invalid name is recognised by its text.
     """
     if re.search("InvalidPathException|InvalidArgument", str(error)):
         return UsageError(f"{address}: {_reason(error)}", hint=_answer(error))
@@ -259,7 +259,7 @@ def failure(address: str, error: Exception) -> UsageError | AddressedFailure:
 _VARIANT = re.compile(r'(\w+)\((?:"([\w.$]*)", )?"(.*?)(?:\\n|"\)|$)', re.DOTALL)
 """A pattern for the text of an error of the HDFS library.
 
-Its groups are the kind of the error, the Java class of the NameNode's error, and the message.
+The groups of the pattern are the kind of the error, the Java class of the NameNode's error, and the message.
 """
 
 

@@ -1,4 +1,4 @@
-"""Local files under a directory. While a file is written, it has the name `<name>.part`, and its writer locks it."""
+"""Local files under a directory. While a file is written, it has the name `<name>.part`, and the writer locks it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LocalStorage(Storage):
         self._take = take
         self._made: set[Path] = set()
         self._there: set[str] = set()
-        """The folders that are known to exist. The name of a new folder was synced to the disk before."""
+        """The folders that are known to exist. The names of new folders are already synced to the disk."""
         self._making = threading.Lock()
 
     def create(self, name: str, *, overwrite: bool, part_of: str | None = None) -> Sink:
@@ -130,7 +130,7 @@ class LocalStorage(Storage):
     def _make(self, folder: Path) -> None:
         """Make a folder if it does not exist.
 
-        The name of a new folder is synced to the disk, so that its files are not lost if the machine fails.
+        The name of the new folder is synced to the disk, so that files in the folder are not lost if the machine fails.
         """
         with self._making:
             if not folder.is_dir():

@@ -2,8 +2,9 @@
 
 A small object is stored with one request. A larger object is uploaded in parts while it is written. A separate thread
 uploads the parts. The S3 library aborts an upload only if the source of the bytes raises an error. So the source is a
-generator, which waits for the bytes from `write`. If a writer is killed, the parts of its upload are hidden, and stay
-until a rule of the bucket (AbortIncompleteMultipartUpload) removes them.
+generator, which waits for the bytes from `write`, and raises an error if the object is abandoned. If a writer is
+killed, the parts of its upload are hidden, and stay until a rule of the bucket (AbortIncompleteMultipartUpload) removes
+them.
 
 `from_environment` reads the credentials from the same environment variables as other S3 clients:
 
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 UPLOAD_BYTES = 8 << 20
 """The size of a part of an upload, in bytes. S3 accepts at most 10000 parts, so an object has at most 83 GB."""
 PIECE_BYTES = 1 << 20
-"""The number of bytes that are collected before the uploading thread gets them."""
+"""The number of bytes that are collected before they are passed to the uploading thread."""
 DEFAULT_REGION = "us-east-1"
 CLIENT: ClientConfig = {"allow_http": True, "connect_timeout": "5s", "timeout": "60s"}
 RETRY: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
@@ -64,7 +65,7 @@ _REASONS = {
     "Got invalid": "got an answer that is not from S3",
     "ETag Header missing": "got an answer that is not from S3",
 }
-"""The reasons for errors without an HTTP status. The key is a text in the message of the S3 library."""
+"""The reasons for errors without an HTTP status. Each key is a text that the message of the S3 library contains."""
 CODES = (
     *("SignatureDoesNotMatch", "InvalidAccessKeyId", "RequestTimeTooSkewed", "ExpiredToken", "InvalidToken"),
     *("AccountProblem", "AllAccessDisabled", "NotSignedUp", "AuthorizationHeaderMalformed", "AccessDenied"),
@@ -74,7 +75,7 @@ CODES = (
 NO_CONDITIONS = "501"
 """The HTTP status of services that refuse conditional requests. Some other services ignore the condition instead."""
 ABANDON_SECONDS = 5.0
-"""The maximum number of seconds that `abandon` waits until the server has removed the parts of the upload."""
+"""The maximum number of seconds that `abandon` waits for the server to remove the parts of the upload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class Keys:
 
 
 def from_environment(bucket: str, environment: Mapping[str, str]) -> S3:
-    """Return a bucket, with credentials from environment variables.
+    """Return the storage for a bucket. The credentials come from environment variables.
 
     Raises UsageError if a variable is missing. The message names the missing variables.
     """
@@ -126,7 +127,7 @@ class S3(Storage):
     """A bucket of S3. Without `keys`, requests are not signed.
 
     `endpoint` is the URL of the S3 service. The default is Amazon's service. All connections go through `proxy`. If
-    `proxy` is None, connections go through the proxies in the environment variables.
+    `proxy` is None, the environment variables choose the proxies.
     """
 
     def __init__(
@@ -262,8 +263,7 @@ class S3(Storage):
         """Return the error of svcctl for an error of the S3 library.
 
         A job or a redirect can choose any server, so an answer may come from any server. For this reason, the message
-        of the error contains only the HTTP status and known codes from the answer. The hint contains the message from
-        the answer.
+        of the error contains only the HTTP status and known codes of S3. The hint contains the message from the answer.
         """
         if self._proxy is not None and (failure := self._proxy.failure()) is not None:
             return AddressedFailure(self.address(name), failure.message)

@@ -30,9 +30,9 @@ def _hdfs(place: str, environment: Mapping[str, str]) -> Storage:
 class Scheme:
     """A scheme of targets, such as s3.
 
-    `place` is a word for the text after `://`, such as bucket. `extra` is the name of the extra of svcctl that must be
-    installed. The function `open` opens the storage. Its arguments are the text after `://`, up to the next slash, and
-    the environment. `open` imports the module of the storage late, because that module needs the packages of the extra.
+    `place` is a word for the text between `://` and the next slash, such as bucket. `extra` is the name of the extra of
+    svcctl that must be installed. The function `open` takes this text and the environment, and returns the storage.
+    `open` imports the module of the storage late, because that module needs the packages of the extra.
     """
 
     open: Callable[[str, Mapping[str, str]], Storage]
@@ -44,14 +44,15 @@ SCHEMES: Mapping[str, Scheme] = {
     "s3": Scheme(_s3, "bucket", extra="s3"),
     "hdfs": Scheme(_hdfs, "host", extra="hdfs"),
 }
-"""The schemes of targets, by the text before `://`. A target without `://` is a local path."""
+"""The schemes of targets, by the text before `://` in a target. A target without `://` is a local path."""
 
 
 def open_target(target: str, environment: Mapping[str, str], *, take: bool = False) -> tuple[Storage, str]:
     """Return the storage of a target, and the name of the object in the storage. Opens no connection.
 
-    With `take`, the storage takes over a local file that another process is writing. Other storages do not lock files.
-    The name is not interpreted, so it may be a pattern such as `s3://bucket/{start:%Y/%m}.csv`.
+    With `take`, the storage takes over a local file that another process is writing. Other storages do not lock files,
+    so `take` does not affect them. The target may be a pattern such as `s3://bucket/{start:%Y/%m}.csv`, because the
+    name of the object is not interpreted.
 
     Raises UsageError if the scheme is unknown, if the target has no name of an object, or if credentials are missing
     (see s3.py). Raises MissingExtra if the needed packages are not installed.

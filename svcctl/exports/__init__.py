@@ -3,16 +3,17 @@
 The nouns of this folder:
 
     window     A part of the range, such as an hour. Each window is fetched, checked and retried separately.
-    target     The path of the files: one merged file, or a pattern that names a file per window or per run.
+    target     The path of one merged file, or a pattern for the paths of a file per window or per run.
     order      The query, the target, the range and the options that a user gives.
     export     The plan of a run: an order, its windows, and the storage of its target.
-    identity   The query, format, window length, service and dates. Exports share files only if all of these are equal.
+    identity   The query, format, window length, service, date format and time zone. Only exports with the same
+               identity share files.
     record     A file next to the target with the rows, bytes and hash of each exported window.
-    state      A name for the target, with the end of its last run. The next run starts at this end.
+    state      The target of an export and the end of its last run, saved under a name. The next run starts there.
     run        One execution of an export. A run fetches the missing windows and publishes the files.
     part       A file with the rows of a window that are not yet in the merged file.
     head       The heading of csv and tsv, or the columns of parquet. All windows in a file have the same head.
-    task       The request for a window. A worker needs nothing else to fetch the window.
+    task       The request for a window, with all that a worker needs to fetch the window.
     worker     A thread, or a process in a cluster, that fetches the windows of tasks. See workers/.
 
 `verify` hashes the files of an export again. `reconcile` compares the files with the service, and replaces windows that

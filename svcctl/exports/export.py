@@ -27,10 +27,11 @@ class Order:
 
     Dates are epoch seconds, and lengths are in seconds. `service` is the base URL without credentials. `zone` is the
     time zone of the dates in the rows, of the windows, and of the dates in file names. If `zone` is None, UTC is used.
-    Events with dates before `settled` no longer arrive, so a run ends with the last whole window before `settled`.
+    If `settled` is a date, no more events with earlier dates arrive. A run then ends at the latest with the last whole
+    window before `settled`.
 
-    `incremental` is true if each run starts at the end of the last run. `state` is the name of the saved state that
-    belongs to the target. `until` is the end of the last run in this state. It is None before the first run.
+    `incremental` is true if each run starts at the end of the last run. `state` is the name of the saved state of the
+    export, and `until` is the end of the last run in this state. `until` is None before the first run.
     """
 
     query: str
@@ -52,12 +53,12 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """The plan of a run. The range of the run is `whole`, which is cut into the time windows `windows`.
+    """The plan of a run. `whole` is the range of the run, and `windows` are the time windows into which it is cut.
 
     `storage` holds the files, and `target` has the path of the files in this storage. `distant` is true if the storage
-    is a server. A later run then compares the sizes of files instead of their hashes, to save transfers. `notes` are
-    texts for the user. For an export with a state, the record keeps at most `kept_windows` windows of earlier runs.
-    `columns` are the columns in the record.
+    is a server. A later run then compares only the sizes of files, because hashes would need transfers of the files.
+    `notes` are texts for the user. For an export with a state, the record keeps at most `kept_windows` windows of
+    earlier runs. `columns` are the columns in the record.
     """
 
     order: Order
@@ -75,7 +76,7 @@ class Export:
 
     @property
     def request(self) -> QueryRequest:
-        """The request for the whole range. Its time zone is the UTC offset that applies at the start of the range."""
+        """The request for the whole range. The time zone is given as the UTC offset at the start of the range."""
         order, whole, zone = self.order, self.whole, self.identity.time_zone
         return QueryRequest(
             whole.start,
@@ -111,10 +112,11 @@ class Export:
         return self.parts((window,))[window]
 
     def parts(self, windows: Iterable[Window]) -> dict[Window, str]:
-        """Return the paths of the parts, which are the files with the rows of a window each.
+        """Return the paths of the parts. A part is a file with the rows of one window.
 
-        If the UTC offset of the zone changes, all dates in a merged file have the offset at the start of the file. The
-        names of the parts then contain this offset, because a merged file with another offset needs other parts.
+        All dates in a merged file have the UTC offset that the zone has at the start of the file. If the offset of the
+        zone changes, the names of the parts contain this offset, because a merged file with another offset needs other
+        parts.
         """
         zone, folder = self.file_zone(self.whole), self.folder
         offset = "" if zone is None or zone == self.identity.time_zone else f"{EPOCH.astimezone(zone.clocks):%z}"
@@ -124,7 +126,7 @@ class Export:
         """Return the zone of the dates in a file that covers the range `file`. Return None if no zone is requested.
 
         In the date format iso, each date contains its own UTC offset. In other formats, all dates of a file have the
-        UTC offset at the start of the file.
+        UTC offset that the zone has at the start of the file.
         """
         zone = self.identity.time_zone
         return zone if zone is None or self.identity.date_format == "iso" else zone.fixed(file.start)
@@ -142,9 +144,11 @@ class Export:
     def joins_windows(self) -> bool:
         """Whether one request may fetch several windows.
 
-        If each window has its own file, this is possible if the rows of the answer can be assigned to windows by their
-        dates. For a merged file, this is possible if no time zone is requested, because windows in a time zone may have
-        different UTC offsets.
+        There are two cases:
+        - Each window has its own file. Then one request may fetch several windows if the dates of the rows show to
+          which window each row belongs.
+        - All windows go into a merged file. Then one request may fetch several windows if no time zone is requested. In
+          a time zone, windows may have different UTC offsets.
         """
         if self.target.per_window:
             return self.format.joins and is_dated(self.order.query) and self.whole in SPLIT_RANGE
@@ -176,15 +180,15 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The result of a run. `rows`, `bytes` and `windows` are the numbers for the whole range.
+    """The result of a run. `rows`, `bytes` and `windows` are the totals for the whole range.
 
     `fetched` is the number of windows that this run fetched. `gaps` are the missing windows, each with its error.
-    `until` is the epoch second up to which the export is finished. Without gaps, this is the end of the range. With
-    gaps and a file for each window, it is the start of the first gap. With gaps and a merged file, it is the start of
-    the range, because a merged file with a gap is not published.
+    `until` is the epoch second up to which the export is finished. Without gaps, `until` is the end of the range. With
+    gaps and a file for each window, `until` is the start of the first gap. With gaps and a merged file, `until` is the
+    start of the range, because a merged file with a gap is not published.
 
-    `idle` is true if there was nothing to do. `replaced` has a text for each finished file that the run replaced. The
-    text describes the old content. `files` are the addresses of the finished files.
+    `idle` is true if there was nothing to do. `replaced` has a text for each finished file that the run replaced. This
+    text describes the old file. `files` are the addresses of the finished files.
     """
 
     rows: int

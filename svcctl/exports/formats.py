@@ -1,10 +1,10 @@
 """The file formats of an export. `FORMATS` has a row for each format.
 
 A format writes the rows of each time window to a separate file, which is called a part. Then the format merges the
-parts into one file. In csv, tsv and ndjson, the bytes from the service are checked and stored unchanged. A part has
-rows without a heading, and each part is compressed separately. The merged file has the heading, followed by all parts.
-Compressed parts can also be joined, because a gzip or zstd file may have several members. A parquet file has the column
-types of the answer.
+parts into one file. In csv, tsv and ndjson, the bytes from the service are checked and stored unchanged. A part has no
+heading, and each part is compressed separately. The merged file has the heading, followed by all parts. Compressed
+parts can also be joined, because a gzip or zstd file may have several members. A parquet file has the same column types
+as the answer of the service.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class ExportFormat:
 
     `mode` is the response format. `part(answer, sink, whole, losses)` writes the rows of one time window. The function
     returns the head, which is the heading of csv and tsv, or the columns of parquet. All windows of a file must have
-    the same head. With `whole`, the function writes a complete file with its heading. Values that the format cannot
-    hold are counted in `losses`.
+    the same head. With `whole`, the function writes a complete file, including the heading. Values that the format
+    cannot hold are counted in `losses`.
 
     `merged(parts, head, sink)` writes the parts of all windows, in order, as one file. In formats with a `heading`, the
     caller must write the head before this call.
@@ -66,7 +66,7 @@ class ExportFormat:
     merged: Callable[[Iterable[Part], str, ByteSink], None]
     heading: bool = False
     joins: bool = True
-    """Whether the merged file is the heading, followed by the unchanged bytes of all parts."""
+    """Whether the merged file consists of the heading, followed by the unchanged bytes of all parts."""
     compressible: bool = True
     """Whether file names may have .gz or .zst after the ending of the format. Parquet compresses its data itself."""
 
@@ -78,7 +78,7 @@ class ExportFormat:
 def _lines(*, heading: bool) -> WritePart:
     """Return a function that writes the bytes of an answer unchanged.
 
-    With `heading`, the first block of an answer is the heading.
+    If `heading` is true, the first block of an answer is the heading.
     """
 
     def part(answer: QueryResponse, sink: ByteSink, whole: bool, losses: Losses, look: Look | None = None, /) -> str:
@@ -96,9 +96,9 @@ def _lines(*, heading: bool) -> WritePart:
 
 
 def members(lines: bytes) -> tuple[str, ...]:
-    """Return the names in the first object of an ndjson text.
+    """Return the names of the members in the first object of an ndjson text.
 
-    If the text is not ndjson, return no names. The reader of the answer refuses such a text later.
+    If the text is not ndjson, return no names. Such a text is refused later, when the answer is read.
     """
     try:
         row = json.loads(lines.partition(b"\n")[0])
@@ -156,7 +156,7 @@ FORMATS = {
 
 
 def format_of(path: str, name: str | None) -> tuple[ExportFormat, str]:
-    """Return the format for a path, and the ending of the compression, such as ".gz".
+    """Return the file format for a path, and the ending of the compression, such as ".gz".
 
     Without compression, the second value is "". `name` is the name of the format. If `name` is None, the ending of the
     path decides the format.

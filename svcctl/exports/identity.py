@@ -1,4 +1,4 @@
-"""The identity of an export: its query, format, window length, service and dates.
+"""The identity of an export: its query, format, window length, service, date format and time zone.
 
 Exports with the same identity can share files. An export never uses the files of an export with another identity.
 """
@@ -20,7 +20,7 @@ from svcctl.exports.windows import Window, WindowGrid
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The identity of an export: its query, format, window length, service and dates."""
+    """The identity of an export: its query, format, window length, service, date format and time zone."""
 
     query: str
     """The query in one line, without comments."""
@@ -35,7 +35,7 @@ class Identity:
     window_zone: Zone | None = None
     """The time zone of the time windows and of the dates in file names. It is None for UTC."""
     window_origin: int = 0
-    """The local time from which windows are counted. It is given as the epoch seconds of the same clock time in UTC."""
+    """The local time from which windows are counted, given as the epoch seconds of the same clock time in UTC."""
 
     @property
     def clocks(self) -> tzinfo:
@@ -44,16 +44,16 @@ class Identity:
 
     @property
     def grid(self) -> WindowGrid:
-        """The rule for the edges of all windows."""
+        """The rule that says where all windows begin and end."""
         return WindowGrid(self.window, self.clocks, self.window_origin)
 
     def count(self, windows: Iterable[Window]) -> int:
-        """Return the number of windows of this identity in the ranges `windows`."""
+        """Return the number of windows of this export in the ranges `windows`."""
         return sum(map(self.grid.count, windows))
 
     @property
     def named(self) -> Mapping[str, str]:
-        """The values of all fields, by names for users. The name of an option is written without its dashes."""
+        """The values of the fields as texts, by names for users, such as `time zone` for the option --time-zone."""
         members = {"query": self.query, "format": self.format, "service": self.service}
         zone = self.window_zone or self.time_zone
         options = {"date format": self.date_format, "time zone": zone.name if zone else None}
@@ -61,7 +61,7 @@ class Identity:
         return members | {name: value for name, value in options.items() if value is not None}
 
     def difference(self, other: Identity) -> tuple[str, str]:
-        """Return two texts: the differences from `other`, and the options that make `other` equal to this identity."""
+        """Return two texts: the differences from `other`, and the options that would give `other` this identity."""
         own, others = self.named, other.named
         differences, options = [], []
         for name in {**own, **others}:

@@ -3,12 +3,12 @@
 The rows of each window are first stored in a file of their own, which is called a part. There are two ways to merge the
 parts:
 - A local file grows during the run. A part is appended as soon as all earlier windows are in the file, and the part is
-  then removed. So the disk holds each row once. The next run merges only new windows. A killed run loses only the
-  windows that were being fetched.
+  then removed. So the disk holds each row only once. The next run appends only new windows. A killed run loses only the
+  windows that were just being fetched.
 - On a server, and in the format parquet, each run writes the whole file from the parts. The parts are kept until the
   file is complete.
 
-Each part is hashed again while it is read.
+While a part is read, its hash is compared with the record.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class MergedFile(Hashed):
     def note_moved(self, entry: ExportedFile, offset: int) -> None:
         """Save in the record that the rows of a window begin at the byte `offset` of this file.
 
-        The record then removes the part of the window. Does nothing if the file is written as a whole from its parts.
+        The part of the window is then removed. Does nothing if the whole file is written at once from the parts.
         """
         if self.grows:
             self._record.move(replace(entry, offset=offset))
@@ -77,7 +77,8 @@ class MergedFile(Hashed):
     def publish(self) -> None:
         """Complete the file and give it its final name.
 
-        Before that, the hash is saved in the record, so that the next run can check the file if this run is killed.
+        Before the file gets this name, its hash is saved in the record. So if this run is killed, the next run can
+        check the file.
         """
         self._record.note_merged(self.bytes, self.sha256)
         self._sink.complete()
@@ -85,9 +86,9 @@ class MergedFile(Hashed):
     def resume(self, growing: GrowingObject, export: Export) -> None:
         """Continue the incomplete file of an earlier run.
 
-        The beginning of the file is kept if its windows are undamaged, and are the first windows of this run. The other
-        windows before the first damaged window are copied back into separate files (parts). The file is then cut off
-        after its kept beginning.
+        The beginning of the file is kept as long as its windows are undamaged and are the first windows of this run.
+        Other undamaged windows before the first damaged window are copied back into separate files, which are called
+        parts. Then everything after the kept beginning is cut off.
         """
         record = self._record
         inside = sorted((entry for entry in record.entries.values() if entry.offset is not None), key=_offset)
@@ -107,7 +108,7 @@ class MergedFile(Hashed):
 
 @contextmanager
 def merged_file(export: Export, record: OpenRecord, *, overwrite: bool) -> Iterator[MergedFile]:
-    """Begin or resume the merged file of an export. If the file is not published, the next run can resume the file."""
+    """Begin or resume the merged file of an export. If the file is not published, the next run can resume it."""
     storage = export.storage
     grows = export.format.joins
     growing = storage.grow(export.path, export.growing, overwrite=overwrite) if grows else None
@@ -121,7 +122,7 @@ def merged_file(export: Export, record: OpenRecord, *, overwrite: bool) -> Itera
 def heading_of(export: Export, head: str) -> bytes:
     """Return the bytes of the heading of the merged file.
 
-    The heading of a compressed file is compressed separately. If the format of the export has no heading, return no
+    In a compressed file, the heading is compressed separately. If the format of the export has no heading, return no
     bytes.
     """
     if not export.format.heading:
@@ -160,7 +161,7 @@ def _offset(entry: ExportedFile) -> int:
 def _sound_windows(
     growing: GrowingObject, inside: Sequence[ExportedFile], export: Export, head: str | None
 ) -> Iterator[tuple[ExportedFile, hashlib._Hash]]:
-    """Yield the windows in the file before the first damaged window.
+    """Yield the windows in the growing file, in order, up to the first damaged window (not included).
 
     Each window comes with the hash of the file from its beginning to the end of the window.
     """
@@ -180,7 +181,7 @@ def _sound_windows(
 
 
 def _first_windows(record: OpenRecord) -> Iterator[ExportedFile]:
-    """Yield the record's entries of this run's windows, in order, up to the first missing window.
+    """Yield the record's entries for the windows of this run, in order, up to the first missing window.
 
     Windows without events are left out.
     """

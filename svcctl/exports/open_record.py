@@ -1,4 +1,4 @@
-"""The record of an export while a run changes it.
+"""The record of an export, while a run changes the record.
 
 The record has an entry for each exported time window. A window goes through these stages:
 
@@ -6,8 +6,9 @@ The record has an entry for each exported time window. A window goes through the
                       part ─ move ─> inside the merged file while this file grows (`offset`)
                                      note_published ─> `inside` the complete merged file
 
-The record names files. Each file is written before the record with its name is saved. A file is removed only after the
-record without its name was saved. So the record on the disk names only existing files, even if a run is killed.
+The record contains the names of files. A file is written before its name is saved in the record. Before a file is
+removed, its name is removed from the saved record. So the saved record names only existing files, even if a run is
+killed.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from svcctl.exports.workers.fetch import Fetched, Task
 
 SAVE_SHARE = 0.02
-"""The largest share of a run's time that may be spent on saving the record. So a longer record is saved less often."""
+"""The maximum share of a run's time that is spent on saving the record. So a longer record is saved less often."""
 SAVE_INTERVAL_SECONDS = 0.2
-"""The shortest time between two saves of the record, in seconds."""
+"""The minimum number of seconds between two saves of the record."""
 
 
 class OpenRecord:
@@ -60,7 +61,7 @@ class OpenRecord:
         self.replaced = [*replaced]
         """A text for each file or record that this run replaces. The text describes the old content."""
         self.column_changes: list[tuple[str, str]] = []
-        """A pair for each change of the columns between two files: the old columns and the new columns."""
+        """A pair for each change of the columns from one file to the next: the old columns and the new columns."""
         self.left_out: dict[str, None] = {}
         """The columns that were added to the table after the first windows were fetched.
 
@@ -73,7 +74,7 @@ class OpenRecord:
         self._saved = self._saving = 0.0
 
     def open(self) -> None:
-        """Save the record, which includes the range of this run. With --force, also remove files of killed runs."""
+        """Save the record, which includes the range of this run. With --force, also remove leftovers of killed runs."""
         self.save()
         if self.export.order.overwrite:
             self._remove_leftovers()
@@ -83,7 +84,8 @@ class OpenRecord:
     def at(self, window: Window) -> ExportedFile | None:
         """Return the entry of the record that begins at the start of a window. Return None if there is no such entry.
 
-        An entry may cover several windows that were fetched together. It must end where a window of this run ends.
+        An entry may cover several windows that were fetched together. It is returned only if it ends where a window of
+        this run ends.
         """
         entry = self.entries.get(window.start)
         return entry if entry is not None and entry.end in self._ends else None
@@ -105,7 +107,7 @@ class OpenRecord:
 
     @property
     def earlier(self) -> ExportedFile | None:
-        """The entry of the merged file that has the name of this run's file. The file may have another range.
+        """The entry of the merged file with the same name as the file of this run. Their ranges may differ.
 
         It is None if there is no such entry.
         """
@@ -113,7 +115,7 @@ class OpenRecord:
 
     @property
     def merged(self) -> ExportedFile | None:
-        """The entry of the merged file that has the name and the range of this run's file.
+        """The entry of the merged file with the same name and the same range as the file of this run.
 
         It is None if there is no such entry.
         """
@@ -123,8 +125,8 @@ class OpenRecord:
     def is_merged(self) -> bool:
         """Return whether the complete merged file of this run's range exists.
 
-        An earlier run may have been killed after it completed the file. In that case, this call finishes that run. The
-        file is marked as published in the record, and the parts are removed.
+        An earlier run may have been killed after it completed the file. In that case, this call completes the work of
+        that run. The file is marked as published in the record, and the parts are removed.
         """
         merged = self.merged
         if merged is None or self._storage.size(merged.path) != merged.bytes:
@@ -198,9 +200,9 @@ class OpenRecord:
         self.head = head
 
     def _claim_files(self) -> None:
-        """Drop all ranges except the range of this run and the ranges of merged files.
+        """Remove all ranges from the record, except the range of this run and the ranges of merged files.
 
-        The parts of other runs have been dropped, so the record does not cover their ranges any more.
+        The parts of other runs have been removed from the record, so the record does not cover their ranges any more.
         """
         whole = self.export.whole
         files = ((file.start, file.end) for file in self._record.merged)
@@ -211,7 +213,7 @@ class OpenRecord:
             self.entries.pop(window.start, None)
 
     def move(self, entry: ExportedFile) -> None:
-        """Replace the entry of a window, because its rows are now in the merged file.
+        """Replace the entry of a window. The rows of the window are now in the merged file.
 
         The part with these rows is removed after the next save of the record.
         """
@@ -222,7 +224,7 @@ class OpenRecord:
     def note_merged(self, size: int, sha256: str) -> None:
         """Save the size and the hash of the merged file in the record, before the file gets its final name.
 
-        If the merged file will replace an older file, a text about the older file is added to `replaced`.
+        If the merged file replaces an older file, a text about the older file is added to `replaced`.
         """
         path, whole, before = self.export.path, self.export.whole, self.earlier
         if before is not None and before.when and self._storage.size(path) is not None:
@@ -261,7 +263,7 @@ class OpenRecord:
     def note_columns(self) -> None:
         """Add each change of the columns between two files to `column_changes`, in the order of the windows.
 
-        A change to columns that earlier files already had is not added again.
+        If an earlier file already had the new columns, the change is not added.
         """
         reported = {self.head}
         for _, head in sorted(self._heads.items()):

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 def claim(export: Export) -> OpenRecord:
     """Return the record of an export, with the range of this run added. The record is not saved yet.
 
-    The rows of a time window are stored in a file that is called a part. For a merged file, parts with another UTC
-    offset of dates than in this run are dropped from the record. Raises UsageError if the record is damaged, or if the
-    record or a file of the target belongs to another export.
+    The rows of a time window are stored in a file that is called a part. In a merged file, all dates have the same UTC
+    offset. So parts in which the dates have another offset are removed from the record. Raises UsageError if the record
+    is damaged, or if the record or a file of the target belongs to another export.
     """
     record, replaced = _starting_over(export) if export.order.overwrite else (_continued(export), ())
     new = record is None
@@ -44,7 +44,7 @@ def claim(export: Export) -> OpenRecord:
 
 
 def _continued(export: Export) -> Record | None:
-    """Return the record for a run that keeps all windows of earlier runs. Return None for a first run.
+    """Return the record for a run that keeps all windows of earlier runs. Return None if there is no earlier run.
 
     Raises UsageError if the record belongs to another export.
     """
@@ -57,9 +57,10 @@ def _continued(export: Export) -> Record | None:
 
 
 def _starting_over(export: Export) -> tuple[Record | None, tuple[str, ...]]:
-    """Return the record for a run that fetches its whole range again. Also return texts about replaced records.
+    """Return the record for a run that fetches its whole range again. Also return texts about the records it replaces.
 
-    The record is None for a new record. Files of earlier runs outside of the range stay in the record.
+    If no old record can be used, None is returned for the record. Files of earlier runs that are outside of the range
+    stay in the record.
     """
     address = export.storage.address(export.record_path)
     try:
@@ -92,7 +93,7 @@ def _starting_over(export: Export) -> tuple[Record | None, tuple[str, ...]]:
 def _read(export: Export) -> Record | None:
     """Return the record of the target. Return None if there is no record.
 
-    If a state has run before, the record must match the state. Otherwise UsageError is raised.
+    Raises UsageError if the export has a saved state from an earlier run, and the record does not match this state.
     """
     order, storage, target = export.order, export.storage, export.target
     if order.state is not None and order.until is not None:
@@ -115,7 +116,7 @@ def _another(export: Export, record: Record) -> UsageError:
 
 
 def _refuse_files_of_others(export: Export, record: Record) -> None:
-    """Raise UsageError if the run would replace an existing file that it may not replace."""
+    """Raise UsageError if the run would replace a file against the rules at the top of this module."""
     foreign: dict[str, Window | None] = {}
     if export.target.per_window:
         owners = {entry.path: entry.window for entry in record.entries.values()}
@@ -139,7 +140,7 @@ def _overlaps(ranges: Iterable[tuple[int, int]], window: Window) -> bool:
 def _ranges(export: Export, record: Record) -> tuple[tuple[int, int], ...]:
     """Return the ranges that the files of the export should cover. The range of this run is included.
 
-    A window in these ranges without an entry in the record is a gap. There are three cases for earlier runs:
+    If a window in these ranges has no entry in the record, the window is a gap. There are three cases for earlier runs:
     - With a state, the ranges of all earlier runs are included, because each run continues the last run.
     - Without a state, only ranges with entries are included, because a killed run may never be repeated.
     - If all runs write the same file, no ranges of earlier runs are included.

@@ -1,7 +1,7 @@
 """The plan of a run: the query and the target are checked, and the range is cut into time windows.
 
-Planning writes nothing. Planning reads the record of earlier runs only if a window is one or more whole weeks long. The
-reason is that weeks in earlier runs may begin on another day.
+Planning writes nothing. The record of earlier runs is read only if the length of a window is a number of weeks. The
+reason is that the weeks of earlier runs may begin on another day.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from svcctl.storage.targets import open_target
 
 
 def check_window(query: str, length: int) -> int:
-    """Return a window length, in seconds, with which no window cuts a period of the query.
+    """Return a window length, in seconds, such that no period of the query is cut by the edge of a window.
 
-    The result is the least common multiple of `length` and the periods. Raises UsageError if a query cannot be cut into
-    windows. The rows of the windows together would not be the rows of such a query.
+    A period is the length of time by which the query groups events, such as an hour. The result is the least common
+    multiple of `length` and the periods. Raises UsageError if the query cannot be cut into windows, because the windows
+    together would have other rows than the query.
     """
     return lcm(length, *_periods(query))
 
@@ -63,9 +64,9 @@ def _periods(query: str) -> list[int]:
 def check_target(target: str, *, incremental: bool) -> None:
     """Raise UsageError if an export cannot be written to a target.
 
-    A target is refused if it is not a file, if it has a date outside of braces, or if it is a plain path in a missing
-    folder. A missing folder in a plain path is probably a mistake. Missing folders of a pattern are created later. With
-    `incremental`, a target is also refused if all runs of a state cannot write to it.
+    A target is refused if it is not a file, or if it has a date outside of braces. A plain path in a missing folder is
+    also refused, because it is probably a mistake. Missing folders of a pattern are created later. With `incremental`,
+    the file names must differ between runs, and must not contain the end of the run.
     """
     if not target:
         raise UsageError("--output is empty", hint="name a file, as in -o events.csv")
@@ -144,7 +145,7 @@ def plan(order: Order, environment: Mapping[str, str]) -> Export:
 
 
 def _counts_from_1970(identity: Identity, storage: Storage, target: Target) -> bool:
-    """Return whether the windows of earlier runs begin on Thursday. Weeks counted from 1970-01-01 begin on Thursday."""
+    """Return whether the windows of earlier runs begin on Thursday, because they were counted from 1970-01-01."""
     with suppress(DamagedRecord):  # `claim` refuses or replaces a damaged record
         record = Record.read(storage, target)
         return record is not None and record.identity == identity
@@ -155,7 +156,7 @@ def _whole(order: Order, target: Target, grid: WindowGrid) -> Window:
     """Return the range of a run.
 
     If each window has its own file, the range is extended to whole windows. If the order has a date `settled`, the
-    range has no window that ends after this date.
+    range contains no window that ends after this date.
     """
     start, end = order.start, order.end
     if target.per_window:

@@ -4,7 +4,7 @@
 
 If each window has its own file, the files of changed windows are replaced. A merged file is rewritten from the bytes of
 the old file and the new rows of the changed windows. The hash of the new file is saved in the record before the file
-gets its name. So the next command can complete a reconcile that was killed.
+gets its name. So if a reconcile is killed, the next command can complete its work.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 LEAST_PERIOD = 60
-"""The shortest period, in seconds, with which a query counts the rows of all windows at once.
+"""The minimum period, in seconds, of a query that counts the rows of all windows at once.
 
-The period is the greatest common divisor of the windows' edges. If the period is shorter than LEAST_PERIOD, each window
-is counted separately.
+Such a query groups the rows by a period, which is the greatest common divisor of the edges of all windows. If the
+period is shorter than LEAST_PERIOD, each window is counted separately.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class WindowDifference:
-    """A time window with rows that have changed at the service.
+    """A time window in which the rows at the service differ from the exported rows.
 
     `entry` is the old entry of the window in the record. `rows` is the number of rows at the service now. `file` is the
     address of the window's file. `times` is the number of times that a reconcile has replaced the window, including
@@ -100,8 +100,8 @@ def counts(export: Export, entries: Sequence[ExportedFile], client: Client) -> d
 def _grouped(export: Export, window: Window, every: str, client: Client) -> dict[int, int]:
     """Return the number of rows of each period, by the start of the period in epoch seconds.
 
-    `every` is the period in the language of queries. If `every` is empty, the result has only the number of rows of the
-    whole window, with the key 0.
+    `every` is the period in the language of queries. If `every` is empty, the result has only the key 0, with the
+    number of rows in the whole window.
     """
     query = counting(export.identity.query, every)
     request = QueryRequest(window.start, window.end, query, mode="json/simple/compact")
@@ -110,10 +110,11 @@ def _grouped(export: Export, window: Window, every: str, client: Client) -> dict
 
 
 class Reconcile:
-    """A comparison of an export with its service, which replaces changed windows.
+    """Compares an export with its service, and replaces changed windows.
 
-    The caller must hold the lock of the target. With `dry`, the windows are only compared. With `fewer`, a window is
-    replaced even if the service has fewer rows now. `note` is called with each text for the user.
+    The caller must hold the lock of the target. With `dry`, the windows are compared, but not replaced. With `fewer`, a
+    window is replaced even if the service now has fewer rows than the file. The function `note` gets each text for the
+    user.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class Reconcile:
         self._saved = 0.0
         self.differences: list[WindowDifference] = []
         self.losses = Losses()
-        """The numbers of values in the replaced windows that the file format could not hold."""
+        """In the replaced windows, the numbers of values that the file format could not hold."""
         self.left_out: dict[str, None] = {}
         """The columns that were added to the table after the first windows were fetched.
 
@@ -151,8 +152,8 @@ class Reconcile:
     def __call__(self, start: int, end: int, client: Client, *, deep: bool) -> Mapping[Window, SvcctlError]:
         """Compare the windows that overlap a range, and replace the changed windows.
 
-        With `deep`, and for a query that groups, the rows are fetched and compared by their hashes. Otherwise only the
-        numbers of rows are compared. Returns the failed windows with their errors.
+        With `deep`, or if the query groups events, the rows are fetched and compared by their hashes. Otherwise only
+        the numbers of rows are compared. Returns the failed windows with their errors.
         """
         entries = self.entries(start, end)
         by_counts = not deep and not outline(self.record.identity.query).has("group")
@@ -171,7 +172,7 @@ class Reconcile:
         return self._failures.gaps
 
     def _stays(self, entry: ExportedFile, rows: int) -> bool:
-        """Return whether the file of a changed window is kept. `rows` is the number of rows at the service."""
+        """Return whether the old rows of a changed window are kept. `rows` is the number of rows at the service."""
         return self._dry or (rows < entry.rows and not self._fewer)
 
     def _note(self, entry: ExportedFile, rows: int) -> None:
@@ -182,8 +183,8 @@ class Reconcile:
     def _fetched(self, entries: Sequence[ExportedFile], *, replaces: bool) -> Generator[tuple[ExportedFile, Fetched]]:
         """Fetch windows and compare them by their hashes.
 
-        Yields the old entry and the new result of each changed window that must be replaced. Changed windows that are
-        kept are only added to `differences`.
+        Yields the old entry and the new result of each changed window that must be replaced. A changed window that is
+        not replaced is only added to `differences`.
         """
         export = self._export
         task, per_window = export.task, export.target.per_window
@@ -241,7 +242,7 @@ class Reconcile:
     def _replace_merged(self, path: str, entries: Sequence[ExportedFile]) -> None:
         """Rewrite a merged file if at least one of its windows has changed.
 
-        A parquet file, and a file with changed columns, is fetched again as a whole.
+        All windows are fetched again if the file is a parquet file or if its columns have changed.
         """
         (file,) = (file for file in self.record.merged if file.path == path)
         outside = {

@@ -33,7 +33,7 @@ NAME = "record.json"
 MAX_SINGLE_SIZES = 8
 """The maximum number of objects on a server for which sizes are requested one by one.
 
-For more objects, all sizes come from a list of the folder.
+For more objects, all sizes are taken from a listing of the folder.
 """
 
 PROFILE = "give the profile of that service with -p"
@@ -46,16 +46,16 @@ class DamagedRecord(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class ExportedFile:
-    """An entry of the record: a stored time window, or a merged file.
+    """An entry of the record, either for a stored time window or for a merged file.
 
     `start` and `end` are the range in epoch seconds. `path` is the path of the file with the rows. `path` is empty for
-    a window without events and without a file. `bytes` and `sha256` are the size and the hash of the stored bytes. For
-    a compressed file, these are the compressed bytes. If `offset` is not None, the bytes of the window are in the
-    merged file, and begin at this byte.
+    a window that has no events and no file. `bytes` and `sha256` are the size and the hash of the stored bytes. For a
+    compressed file, these are the compressed bytes. If `offset` is a number, the bytes of the window are in the merged
+    file, and begin at this position.
 
-    `when` is the epoch second at which the data was stored. `when` is 0 for a merged file that may not be published
-    yet. `changes` has an element for each time that a reconcile replaced the window. The element has the epoch second,
-    the number of rows before, and the number of rows after.
+    `when` is the epoch second at which the rows were stored. `when` is 0 for a merged file that may not be published
+    yet. `changes` has an element for each time that a reconcile replaced the window. Each element has the epoch second,
+    the old number of rows, and the new number of rows.
     """
 
     start: int
@@ -76,7 +76,7 @@ class ExportedFile:
     def is_file(self) -> bool:
         """Whether the entry has a file of its own.
 
-        An entry without such a file has no rows, or its rows are in a growing merged file.
+        An entry without its own file has no rows, or its rows are in a growing merged file.
         """
         return bool(self.path) and self.offset is None
 
@@ -103,24 +103,27 @@ class Record:
     merged: tuple[ExportedFile, ...] = ()
     """The entries of merged files."""
     inside: tuple[ExportedFile, ...] = ()
-    """The entries of the windows in finished merged files. Their `path` is the path of the merged file."""
+    """The entries of the windows in finished merged files. The `path` of each entry is the path of the merged file."""
     replacing: tuple[ExportedFile, ...] = ()
-    """New entries while a reconcile replaces a merged file. It is empty at all other times.
+    """The new entries that a reconcile saves while it replaces a merged file. It is empty at all other times.
 
     The first entry describes the merged file. The other entries describe the changed windows in this file.
     """
     ranges: tuple[tuple[int, int], ...] = ()
     """The ranges that the files should cover, as pairs of start and end in epoch seconds, in order.
 
-    A window in these ranges without an entry is a gap. If all runs write the same file, there is only the range of the
-    last run.
+    If a window in these ranges has no entry, the window is a gap. If all runs write the same file, there is only the
+    range of the last run.
     """
     since: int = 0
-    """The epoch second up to which old windows were dropped from the record. It is 0 if no window was dropped."""
+    """The epoch second up to which old windows were removed from the record. It is 0 if no window was removed."""
     columns: tuple[str, ...] = ()
-    """For a query for all columns, the columns of the first windows. Later windows get the same columns."""
+    """The columns of the first windows, if the query asks for all columns. For other queries, the tuple is empty.
+
+    Later windows get the same columns, even if columns were added to the table.
+    """
     verified: int = 0
-    """The epoch second up to which the last verify found all windows. It is 0 before the first verify."""
+    """The epoch second up to which the last verify found all windows undamaged. It is 0 before the first verify."""
     name: str | None = None
     """The name of the state that belongs to the target. It is None without a state. Only `find` sets the name."""
     state: State | None = None
@@ -266,11 +269,11 @@ class Record:
         return not (self.entries or self.merged)
 
     def ends_at(self, until: int) -> bool:
-        """Return whether the record can belong to a state, if `until` is the end of the state's last run."""
+        """Return whether the record can belong to a state with a last run that ended at `until`."""
         return until <= self.since or any(start <= until <= end for start, end in self.ranges)
 
     def is_past(self, window: Window) -> bool:
-        """Return whether the window begins before the start of the next run, so that no later run will fetch it.
+        """Return whether no later run will fetch the window, because the window begins before the next run.
 
         Without a state, return True.
         """
@@ -281,9 +284,9 @@ class Record:
         return [*self.merged, *(entry for _, entry in sorted(self.entries.items()) if entry.is_file)]
 
     def naming_range(self, entry: ExportedFile) -> Window:
-        """Return the range for a run that would write a file again, with the same name.
+        """Return the range that a run must have to write a file again with the same name.
 
-        If file names contain the start of the run, the range begins with the start of the old run.
+        If file names contain the start of the run, the range begins at the start of the run that wrote the file.
         """
         target = self.target
         if not (target.per_window and target.per_run):
@@ -316,12 +319,12 @@ class Record:
         """Return two lists: the entries with sound files, and the lost entries with missing or damaged files.
 
         A lost entry comes with the text `no file` or `damaged`. Each window is covered by only one entry. Only the
-        sizes of files are compared, so damage that keeps the size is not found.
+        sizes of files are compared, so damage is not found if the size is unchanged.
         """
         starts = sorted(window.start for window in self.entries)
 
         def has_entries(merged: ExportedFile) -> bool:
-            """Return whether windows of the file have entries of their own. Then the file is not published yet."""
+            """Return whether windows of the file have entries of their own. If so, the file is not published yet."""
             at = bisect_left(starts, merged.start)
             return at < len(starts) and starts[at] < merged.end
 
@@ -344,8 +347,8 @@ class Record:
     def still_verified(self, lost: Sequence[tuple[str, ExportedFile]] = ()) -> int:
         """Return the epoch second up to which all windows are verified. Return 0 before the first verify.
 
-        If there is no gap and no lost entry, this is the result of the last verify. A gap or lost entry that begins
-        earlier moves the result back to its start. `lost` comes from `holdings`.
+        The result is the date that the last verify has saved. If a gap or a lost entry begins before this date, the
+        result is the start of the first gap or lost entry. `lost` comes from `holdings`.
         """
         starts = [*(gap.start for gap in self.gaps()), *(entry.start for _, entry in lost)]
         return min([self.verified, *starts, *(end for _, end in self.ranges[-1:])])
@@ -353,7 +356,7 @@ class Record:
     # Changes
 
     def later(self, date: int) -> Record:
-        """Return the record without the windows and files that ended at or before a date, in epoch seconds."""
+        """Return the record without the windows and files that end at or before a date, in epoch seconds."""
         merged = tuple(file for file in self.merged if file.end > date)
         files = {file.path for file in merged}
         return replace(
@@ -378,7 +381,10 @@ class Record:
         return replace(self, replacing=())
 
     def replaced(self) -> Record:
-        """Return the record with the entries in `replacing`, after a reconcile has replaced a merged file."""
+        """Return the record with the entries in `replacing` instead of the old entries.
+
+        This is the record after a reconcile has replaced a merged file.
+        """
         file, *windows = self.replacing
         new = {entry.window: entry for entry in windows}
         merged = (*(other for other in self.merged if other.path != file.path), file)

@@ -1,6 +1,7 @@
 """A run of an export: it finds the missing time windows, lets workers fetch them, and publishes the files.
 
-    claim the target ─> fetch the missing windows ─> write the merged file, or a file per window ─> move the state
+    claim the target ─> fetch the missing windows ─> write the merged file, or a file per window
+                     ─> save the end of the run in the state
 
 A run may be killed at any moment, and the next run continues its work. Three rules make this possible:
 - A part, which is a file with the rows of a window, gets its name only when it is complete.
@@ -33,8 +34,8 @@ from svcctl.storage import Storage
 def locked(storage: Storage, target: Target) -> Iterator[None]:
     """Hold the lock of a target during a block.
 
-    The lock is a file that is being written until the block ends. Only a local target can be locked. Raises Locked if
-    another run holds the lock.
+    The lock is a file that stays open for writing until the block ends. Only a local target can be locked. Raises
+    Locked if another run holds the lock.
     """
     try:
         lock = storage.create(f"{folder_of(target)}run", overwrite=True)
@@ -61,7 +62,7 @@ def opened(export: Export) -> Iterator[OpenRecord]:
 
 
 class ExportRun:
-    """A run of an export. With `stops`, the first failed window ends the run.
+    """A run of an export. If `stops` is true, the first failed window ends the run.
 
     `report` is called before the first request and after each request. Its arguments are the number of finished
     windows, the number of all windows, and the result of the request. Before the first request, and after a failed

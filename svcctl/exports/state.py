@@ -2,8 +2,8 @@
 
 The next run starts at the end of the last run. A state has a name, and is stored in a small file in the folder of
 states. There is a lock file next to this file. A run holds the lock, so a second run of the same state ends at once
-(exit code 9). The end in the state changes only after the files of a run are published. So after a failed run, the next
-run starts at the same date again. A run is refused if the record of the target does not match the state.
+(exit code 9). The end in the state is changed only after the files of a run are published. So after a failed run, the
+next run starts at the same date again. A run is refused if the record of the target does not match the state.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class State:
 
 
 class DamagedState(UsageError):
-    """Raised if the file of a state does not contain a valid state."""
+    """Raised if the file of a state has no valid content."""
 
 
 def placed(target: str) -> str:

@@ -18,8 +18,8 @@ class LostRange:
     """A range of dates with a damaged file, or without a file.
 
     `kind` is DAMAGED or MISSING for an exported file, and NOT_EXPORTED for a range that was not exported. `window` is
-    the range that must be fetched again. `since` is the epoch second at which the lost range starts. If the name of a
-    file contains the start of its run, `window` may start before `since`.
+    the range that must be fetched again. `since` is the epoch second at which the lost range starts. If the name of the
+    file contains the start of a run, `window` begins with this run, and may start before `since`.
     """
 
     kind: str
@@ -64,9 +64,9 @@ def damage(record: Record, progress: HashProgress | None = None) -> Iterator[Los
 def verified_until(record: Record, losses: Iterable[LostRange], date: int) -> int:
     """Return the epoch second up to which all windows are verified after a verification.
 
-    The verification has covered the windows that end after `date`, and has found the lost ranges `losses`. The result
-    is the start of the first lost range. If no range is lost, the result is the end of the export. If the verification
-    has skipped windows that were never verified, the result is the old value.
+    The verification has checked the windows that end after `date`, and has found the lost ranges `losses`. The result
+    is the start of the first lost range. If no range is lost, the result is the end of the export. If some of the
+    windows that end earlier were never verified, the result is the old value.
     """
     if not record.ranges or date > max(record.verified, record.ranges[0][0]):
         return record.verified
@@ -88,8 +88,8 @@ def remember(record: Record, verified: int) -> None:
 def keep(record: Record, date: int) -> tuple[int, int]:
     """Remove from the record all windows that end at or before `date`, in epoch seconds. Their files are not removed.
 
-    Returns the number of removed windows, and the number of their existing files. Raises UsageError if the date is
-    after the end of the export, or if all runs write the same file.
+    Returns the number of removed windows, and the number of their files that still exist. Raises UsageError if the date
+    is after the end of the export, or if all runs write the same file.
     """
     if record.target.is_one_file:
         raise UsageError(f"{record.output} is one file, and no part of it can be dropped", hint="leave out --keep")
@@ -119,7 +119,10 @@ def ranges_to_fetch(record: Record, past: Sequence[Window]) -> list[Window]:
 
 
 def _spans(lost: Sequence[Window], ranges: Sequence[tuple[int, int]]) -> Iterator[Window]:
-    """Yield a range around all lost windows of each exported range. One command can fetch such a range again."""
+    """Yield, for each exported range with lost windows, the range from the first to the last lost window.
+
+    One command can fetch such a range again.
+    """
     for start, end in ranges:
         inside = [window for window in lost if start <= window.start < end]
         if inside:

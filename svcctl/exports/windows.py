@@ -1,9 +1,9 @@
 """The time windows of a range of dates, and the names of their files.
 
 Ranges and windows include their start, but not their end. Windows begin and end at multiples of their length, counted
-from 1970 in a time zone. The default of the time zone is UTC. Because of this rule, all runs have the same windows.
-Windows of whole weeks normally begin on Monday. In a merged file, the first and the last window are cut to the range.
-All other windows are whole. Dates in file names are in the same zone as the windows.
+from 1970 in a time zone. By default, the time zone is UTC. Because of this rule, all runs have the same windows.
+Windows of whole weeks normally begin on Monday. In a merged file, the first and the last window are shortened to fit
+the range. All other windows are whole. Dates in file names are in the same zone as the windows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _FIELD = re.compile(rf"\{{(?:start|end|from|to)(?::[^{{}}]*)?\}}|%%|{_DIRECTIVE}
 
 @dataclass(frozen=True, slots=True, order=True)
 class Window:
-    """A time window. It has the events with `start <= eventdate < end`. `start` and `end` are epoch seconds."""
+    """A time window, which has the events with `start <= eventdate < end`. `start` and `end` are epoch seconds."""
 
     start: int
     end: int
@@ -62,7 +62,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class WindowGrid:
-    """The rule for the edges of time windows.
+    """The rule that says where time windows begin and end.
 
     The edges are multiples of `length`, in seconds, counted from `origin` in the time zone `zone`. `origin` is a local
     time of the zone, given as the epoch seconds of the same date and time in UTC.
@@ -75,8 +75,8 @@ class WindowGrid:
     def around(self, moment: int) -> Window:
         """Return the window that contains an epoch second.
 
-        If the clocks of the zone change during the window, the window is longer or shorter than usual. If the clocks
-        show an hour twice, both hours are in the same window. So two windows never have the same name.
+        If the clocks of the zone are changed during the window, the window is longer or shorter than usual. If the
+        clocks show the same hour twice, both hours are in the same window. So two windows never have the same name.
         """
         clock = moment
         if self.zone is not UTC:
@@ -104,7 +104,7 @@ class WindowGrid:
         return tuple(Window(first, last) for first, last in pairwise(edges))
 
     def count(self, window: Window) -> int:
-        """Return the number of windows in the range `window`. A first or last window that is cut short also counts."""
+        """Return the number of windows that lie in the range `window`, either completely or partly."""
         if self.zone is not UTC:
             return len(self.cut(window.start, window.end))
         return -(-(window.end - self.origin) // self.length) - (window.start - self.origin) // self.length
@@ -125,9 +125,9 @@ def _first(clock: int, zone: tzinfo) -> int:
 
 
 def filled_in(path: str) -> str | None:
-    """Return the first text of a path that looks like a date: a field, such as {from:%F}, or a format, such as %F.
+    """Return the first text in a path that is replaced by a date or looks like a date format.
 
-    Return None if the path has no such text.
+    The text is a field, such as {from:%F}, or a format, such as %F. Return None if the path has no such text.
     """
     return next((match[0] for match in _FIELD.finditer(path) if match[0] != "%%"), None)
 
@@ -238,7 +238,7 @@ class Target:
     def check_repeats(self, grid: WindowGrid) -> None:
         """Raise UsageError if the files of two windows, or of two runs, would have the same name.
 
-        Only the names of some windows are compared. These are successive windows, and windows on other days, in other
+        Only a sample of the names is compared: those of successive windows, and of windows on other days, in other
         months and in other years.
         """
         repeated = self._repeated(_samples(grid), {})
@@ -271,7 +271,7 @@ class Target:
     ) -> tuple[str, Window, Window] | None:
         """Return the first path that two windows share, with these two windows. Return None if all paths differ.
 
-        The dictionary `owners` is filled with the window of each path.
+        The dictionary `owners` gets an item for each path, with the window of the path.
         """
         for window in windows:
             path = self.path(whole or window, window)

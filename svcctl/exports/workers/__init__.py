@@ -1,6 +1,6 @@
 """The workers of an export, which fetch time windows. Workers are threads of this process, or processes of a cluster.
 
-A task is the request for a window, with everything that a worker needs to fetch the window.
+A task is the request for a window. It has everything that a worker needs to fetch the window.
 
 dispatch.py   gives tasks to the workers, and counts failures
 queue.py      holds the tasks of a run, and joins neighbouring windows into one request

@@ -1,8 +1,8 @@
 """Workers in a Dask cluster. These workers replace the threads of this process.
 
-A worker gets a task, which describes the time window to fetch, and a function that makes a client. The function reads
-the profile on the worker's machine, so the credentials of the user are never sent to the cluster. All machines must be
-able to write to the target, so the target is on S3, on HDFS, or in a shared folder.
+A worker gets a task, which describes the time window to fetch. It also gets a function that makes a client. The
+function reads the profile on the worker's machine, so the credentials of the user are never sent to the cluster. All
+machines must be able to write to the target, so the target is on S3, on HDFS, or in a shared folder.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def fetch_there(task: Task, target: str, connect: Connect, per_second: float | N
     """Fetch the time window of a task in a process of the cluster.
 
     `per_second` is the maximum number of requests per second from this process. If another process is writing the file
-    of the window, this process takes the file over. The other process belongs to a run that has ended, or is lost.
+    of the window, this process takes over the file. In this case, the run of the other process has ended, or the other
+    process is lost.
     """
     storage, _ = open_target(target, os.environ, take=True)
     with _making:

@@ -34,7 +34,7 @@ WINDOWS_PER_WORKER = 2
 ENDING_SECONDS = 2.0
 """The maximum number of seconds that a failing run waits for requests in progress."""
 IN_A_ROW = 5
-"""A run ends after this number of failed windows in a row, because the next windows would probably fail too."""
+"""A run ends after this number of successive failures, because the next windows would probably fail too."""
 
 
 Take = Callable[[Fetched, int], None]
@@ -73,7 +73,7 @@ class RunProgress:
 
 
 class Failures:
-    """The failed windows of a run. With `stops`, the first failure ends the run."""
+    """The failed windows of a run. If `stops` is true, the first failure ends the run."""
 
     def __init__(self, *, stops: bool) -> None:
         self._stops = stops
@@ -99,7 +99,7 @@ class Failures:
             raise error.saying(f"{row}: {error.message}") from None
 
     def end_row(self) -> None:
-        """Begin to count failures in a row from 0 again, because a window was fetched."""
+        """Count successive failures from 0 again, because a window was fetched."""
         self._row.clear()
 
 
@@ -129,8 +129,8 @@ class Crew:
         """Fetch the windows of tasks. Yields the outcome of each request.
 
         `take` is called with each result before the outcome is yielded. If `take` raises an SvcctlError, the outcome is
-        this error. If the iterator is closed early, results that arrive soon after that are also passed to `take`. The
-        class Queue describes `joined`.
+        this error. If the iterator is closed early, results that arrive soon after the close are also passed to `take`.
+        For `joined`, see the class Queue.
         """
         waiting = Queue(tasks, self.count, joined)
         ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]] = SimpleQueue()
@@ -186,7 +186,7 @@ class Crew:
 def _take_results(ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]], requests: int, take: Take) -> None:
     """Wait for the results of open requests while a run ends, and call `take` with each result.
 
-    So the next run has less to fetch. The wait ends after ENDING_SECONDS.
+    The next run then has fewer windows to fetch. The wait ends after ENDING_SECONDS.
     """
     deadline = time.monotonic() + ENDING_SECONDS
     for _ in range(requests):

@@ -1,6 +1,6 @@
 """The work of a worker: request a time window, check and store the answer, and retry if a retry may help.
 
-A task describes the window. A task can be sent to a worker in another process, and this worker needs nothing else.
+A task describes the window. It can be sent to a worker in another process. The worker needs nothing else.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Stopped(Exception):
 class Known:
     """The recorded number of rows and hash of a window that is fetched for a comparison.
 
-    With `replaces`, the fetched rows replace the stored rows if the hash has changed. Without `fewer`, stored rows are
-    not replaced by a smaller number of fetched rows.
+    If `replaces` is true and the hash has changed, the fetched rows replace the stored rows. If there are fewer fetched
+    rows than stored rows, they replace the stored rows only if `fewer` is true too.
     """
 
     rows: int
@@ -75,13 +75,14 @@ class Task:
 
     `request` is the request for the whole export. Its range is replaced by the window. `path` is the path of the file
     with the rows of the window, which is called a part. `compression` is the ending of the compression, such as ".gz".
-    It is "" without compression. `part_of` is the path of the merged file that will contain the rows. A part for a
-    merged file has no heading, and a window without events has no part. If `part_of` is None, the part is a complete
-    file with a heading.
+    Without compression, `compression` is "". `part_of` is the path of the merged file that will contain the rows. A
+    part for a merged file has no heading, and a window without events has no part. If `part_of` is None, the part is a
+    complete file with a heading.
 
     `plain` is true if the query returns the same rows when the window is requested in several ranges. `zone` is the
     time zone of the dates in the rows. It is None if no zone is requested. `columns` is None for a query that names its
-    columns. For a query for all columns, `columns` has the columns to keep. It is empty until these columns are known.
+    columns. If the query asks for all columns, `columns` has the columns to keep. `columns` is empty until these
+    columns are known.
     """
 
     window: Window
@@ -98,7 +99,7 @@ class Task:
     parts: tuple[Task, ...] = ()
     """The tasks of several windows, if the answer is split into the files of these windows.
 
-    If the answer is stored in one file at `path`, this is empty.
+    The tuple is empty if the answer is stored in one file at `path`.
     """
 
     @property
@@ -116,9 +117,9 @@ class Task:
         return tuple(Window(*span) for span in self.zone.spans(self.window.start, self.window.end))
 
     def goes_on_in(self, other: Task) -> bool:
-        """Return whether the windows of both tasks can be requested together.
+        """Return whether the window of `other` can be requested together with the window of this task.
 
-        There must be no gap between the windows, and all dates must have the same UTC offset.
+        There must be no gap between the windows, and all dates in them must have the same UTC offset.
         """
         if self.window.end != other.window.start or self.zone != other.zone:
             return False
@@ -141,7 +142,7 @@ class Fetched:
     """The size of the answer in bytes."""
     losses: Losses = field(default_factory=Losses)
     columns: tuple[str, ...] = ()
-    """The columns of the answer to a query for all columns. It is empty for other queries."""
+    """The columns of the answer, if the query asks for all columns. For other queries, the tuple is empty."""
     left_out: tuple[str, ...] = ()
     """The columns that were added to the table after the first window was fetched.
 
@@ -169,7 +170,7 @@ class Progress:
     trouble: SvcctlError | None = None
     """The error of the last attempt. It is None if the last attempt succeeded."""
     columns: tuple[str, ...] = ()
-    """For a query for all columns, the columns of the first window."""
+    """The columns of the first window, if the query asks for all columns. For other queries, the tuple is empty."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, *, rows: int = 0, bytes: int = 0, retries: int = 0) -> None:
@@ -190,9 +191,9 @@ def fetch(
 ) -> Fetched:
     """Fetch the window of a task, with as many retries as the task allows. `client` must not retry requests itself.
 
-    After a failure with a Retry-After, all workers wait as the service asks. While other windows make progress, such a
-    failure does not count as a retry, see RequestTurns. After any other failure, `delay` returns the number of seconds
-    to wait. Its argument is the number of these other failures so far.
+    If the answer to a failed request has the header Retry-After, all workers wait as long as this header says. While
+    other windows make progress, such a failure does not count as a retry, see RequestTurns. After any other failure,
+    `delay` returns the number of seconds to wait. The argument of `delay` is the number of such other failures so far.
 
     Raises the error of the last attempt. Raises Stopped if `stopping` is set.
     """
@@ -243,7 +244,7 @@ def fetch(
 
 
 class _Attempt:
-    """An attempt at a task. It sends the requests, and stores the rows of the answer in one or more files."""
+    """An attempt to carry out a task. It sends the requests, and stores the rows of the answer in one or more files."""
 
     def __init__(
         self, task: Task, client: Client, storage: Storage, progress: Progress, stopping: threading.Event
@@ -292,7 +293,7 @@ class _Attempt:
         return part.entry(self.rows, has_part=has_part)
 
     def _split(self) -> tuple[ExportedFile, ...]:
-        """Write the files of several windows after all of their rows have arrived."""
+        """Write the files of several windows after all rows of these windows have arrived."""
         task, heading = self._task, self._format.heading
         windows = [part.window for part in task.parts]
         edges = text_edges(windows, task.zone, task.request.date_format) if heading else object_edges(windows)
@@ -326,8 +327,8 @@ class _Attempt:
     def _answered(self, write: Callable[[QueryResponse, Look | None], str]) -> None:
         """Send the requests of the task, and write the rows with `write`.
 
-        If columns were added to the table since the first window, the requests are sent again for the old columns. No
-        row is stored before that.
+        If columns were added to the table since the first window, the requests are sent again, now only for the old
+        columns. No row of the first answer is stored.
         """
         try:
             self._written(write, self._task.request.query)
@@ -363,7 +364,7 @@ class _Attempt:
 
 
 class _Part:
-    """The file with the rows of a window (part) while it is written. Use it in `with`.
+    """The file with the rows of a window (part), while the file is written. Use this class in `with`.
 
     The stored bytes are counted and hashed.
     """

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from itertools import count
 
 SPREAD = 0.5
-"""After a pause, the first requests of all workers are spread over this number of seconds."""
+"""After a pause, the first requests of the workers are spread over this number of seconds."""
 
 
 class Pace:
@@ -41,7 +41,7 @@ class Pace:
         self._fetched = 0
 
     def hold(self, seconds: float) -> None:
-        """Pause the requests of all workers for a number of seconds, for example after a Retry-After."""
+        """Pause the requests of all workers for a number of seconds, for example because the service asks for it."""
         with self._lock:
             self._held = max(self._held, self._clock() + seconds)
 

@@ -6,7 +6,7 @@ neighbouring windows. This is possible if all windows go into one file, or if th
 the windows.
 
 After the first failure, windows are requested one by one, so that each error belongs to one window. So an export also
-works if the service refuses longer ranges, or if its answers cannot be split.
+works if the service refuses ranges of several windows, or if its answers cannot be split.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ QUICK_SECONDS = 1.0
 SPLIT_BYTES = 4 << 20
 """The maximum size, in bytes, of an answer that is split. The size is estimated from the last answer.
 
-The size is limited because the whole answer must be held until its end.
+The size is limited because all rows of such an answer must be held until the last row has arrived.
 """
 
 Joined = Callable[[Sequence[Task]], Task]
@@ -60,7 +60,7 @@ class Queue:
         return request[0] if len(request) == 1 or self._joined is None else self._joined(request)
 
     def learn(self, request: Sequence[Task], outcome: Fetched | SvcctlError) -> bool:
-        """Choose the number of windows for the next requests, by the outcome of a request.
+        """Choose the number of windows for the next requests from the outcome of a request.
 
         If a request for several windows has failed, its tasks are put back in the queue, to be requested one by one.
         Return True in this case.

@@ -4,7 +4,7 @@ All rows are held until the last row has arrived. A row goes into the file of th
 file then has the same bytes as the answer to a request for its window alone.
 
 The date is the first column. In ndjson, the date is a number of milliseconds. In csv and tsv, the date is a text. The
-form of this text is certain only for svcctl's own service. All dates have the same number of digits, so dates are
+form of this text is known only for svcctl's own service. All dates have the same number of digits, so dates are
 compared as bytes.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from svcctl.dates.zones import Zone
 
 SPLIT_RANGE = Window(10**9, 10**10 - 1)
-"""The range of dates that can be compared as bytes, from 2001 to 2286. They all have the same number of digits."""
+"""The range of dates that can be compared as bytes, from 2001 to 2286. These dates have the same number of digits."""
 
 _ROW = re.compile(rb'(?:[^"\n]++|"[^"]*+")*+\n')
 """A pattern for a row of csv or tsv. A row may contain newlines in quotes."""
@@ -142,7 +142,7 @@ class Split:
     def files(self) -> Iterator[tuple[int, Iterator[bytes]]]:
         """Yield the number of rows and the bytes of each window, in order.
 
-        The bytes of a window must be read before the next window.
+        The caller must read all bytes of a window before it requests the next window.
         """
         self._spool.file.seek(0)
         for rows, size in zip(self.rows, self._sizes, strict=True):

@@ -4,7 +4,7 @@ Only this module reads and writes the JSON of the columns `request` and `checkpo
 the module `checkpoint`. The parameters of a destination may contain secrets. So they are only in the database and in
 the memory of the service, and never in an answer, a log or an error.
 
-A job belongs to a domain or a reseller. The jobs of an inactive domain do not run, but keep their status.
+A job belongs to a domain or a reseller. The jobs of an inactive domain do not run, but they keep their status.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ class StoredJob:
     It is None if every process of the service has the events.
     """
     holder: str | None = None
-    """The process that has the lease of the job, or had the last lease. Only a process with the lease may run it.
+    """The process that has the lease of the job, or had the last lease.
 
-    It is None if the lease was given back or revoked.
+    Only a process with the lease may run the job. `holder` is None if the lease was given back or revoked.
     """
     fence: int = 0
     """The fence number of the job's lease. Each new lease of the job has a higher number."""

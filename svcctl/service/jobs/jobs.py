@@ -423,7 +423,7 @@ class Jobs:
             run.ended.set()
 
     def _give_back(self, run: JobRun) -> None:
-        """Remove a run that has ended from `runs`, and give back its lease.
+        """Delete an ended run from the dictionary `runs`, and give back the lease of the run.
 
         If the database is unavailable, the lease is not given back. A lease in a shared database then ends by itself.
         """

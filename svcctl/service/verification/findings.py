@@ -44,7 +44,8 @@ class FaultLog:
     def drop(self, kind: FaultKind) -> int:
         """Delete all faults of a kind, and return the number of their rows.
 
-        `uncertain` must have had this kind from the beginning. Then `ready` has not returned faults of this kind.
+        `uncertain` must have been set to this kind from the beginning. Then `ready` has not returned faults of this
+        kind.
         """
         self._open.pop(kind, None)
         self._ready.pop(kind, None)

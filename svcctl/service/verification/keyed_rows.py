@@ -43,9 +43,9 @@ class SkippedRows:
     """A gap: consecutive rows that are missing in the partition, or that come later than they should.
 
     The rows should be between the messages with the offsets `before` and `offset`. `offset` is None if the gap is after
-    the last message. `old` is true if the rows are so old that they may no longer be there. `from_ms` and `to_ms` are
-    the earliest and the latest date of the rows. `date_before` is the latest date before the gap. Dates are in epoch
-    milliseconds.
+    the last message. `old` is true if the rows are so old that the destination may have deleted them. `from_ms` and
+    `to_ms` are the earliest and the latest date of the rows. `date_before` is the latest date before the gap. Dates are
+    in epoch milliseconds.
     """
 
     first: int
@@ -76,7 +76,7 @@ class PartitionComparison:
     ) -> None:
         self._max_held_bytes, self._max_skips = max_held_bytes, max_skips
         self.not_compared = 0
-        """The number of rows that came out of order and were not compared, as the memory for held rows was full."""
+        """The number of rows out of order that could not be compared, because the memory for held rows was full."""
         self._job = job
         self._prefix = f"{job.job_id}/".encode()
         self._cursor = cursor

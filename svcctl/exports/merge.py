@@ -86,7 +86,7 @@ class MergedFile(Hashed):
     def resume(self, growing: GrowingObject, export: Export) -> None:
         """Continue the incomplete file of an earlier run.
 
-        The beginning of the file is kept as long as its windows are undamaged and are the first windows of this run.
+        The beginning of the file is kept, up to the first window that is damaged or is not the next window of this run.
         Other undamaged windows before the first damaged window are copied back into separate files, which are called
         parts. Then everything after the kept beginning is cut off.
         """

@@ -281,7 +281,7 @@ class Target:
 
     @property
     def _hint(self) -> str:
-        """The hint for the error that two files would have the same name."""
+        """The hint for the error about two files with the same name."""
         field = "start" if self.per_window else "from"
         return f"give a longer --window, or write a more precise date into the pattern, as in {{{field}:%Y%m%dT%H%M%S}}"
 

@@ -14,8 +14,8 @@ An object appears under its name only when it is complete:
             sink.write(chunk)
         sink.complete()
 
-If a writer abandons the object, fails or is killed, an older object with the name stays unchanged. A killed writer may
-leave an incomplete file or an unfinished upload. Such leftovers are hidden, and do not block the next writer.
+If a writer abandons the object, fails or is killed, an older object with the same name stays unchanged. A killed writer
+may leave an incomplete file or an unfinished upload. Such leftovers are hidden, and do not block the next writer.
 
 A name is a path with `/` between its folders, such as `2024/01/31.csv`. Missing folders are created. Sizes are in
 bytes.

@@ -355,7 +355,7 @@ class _Upload:
     def send(self, piece: bytearray | None) -> None:
         """Pass a piece to the uploading thread. Wait until the queue of the thread has room for the piece.
 
-        If the upload has failed, raise its error.
+        If the upload has failed, raise the error of the upload.
         """
         if self._failure is None:
             self._pieces.put(piece)

@@ -5,8 +5,8 @@ about as much as a request for ten thousand events. So while requests are quick,
 neighbouring windows. This is possible if all windows go into one file, or if the answer can be split into the files of
 the windows.
 
-After the first failure, windows are requested one by one, so that each error belongs to one window. So an export also
-works if the service refuses ranges of several windows, or if its answers cannot be split.
+After the first failure, windows are requested one by one, so that each error belongs to one window. An export then
+works even if the service refuses ranges of several windows, or if its answers cannot be split.
 """
 
 from __future__ import annotations

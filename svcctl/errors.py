@@ -207,7 +207,7 @@ class CredentialsError(ServiceError):
 
 
 class InternalError(ServiceError):
-    """A failure of the service on this request: HTTP 500, or a response with the code 500.
+    """The service failed on this request. The HTTP status or the code in the response is 500.
 
     Other requests may succeed.
     """

@@ -2,7 +2,7 @@
 
 A noun is a group of commands, such as `svcctl job`. The commands of a noun are called verbs.
 
-Typer has no public types for Click's classes, so their arguments are Any here.
+Typer has no public types for Click's classes, so parameters of these classes have the type Any here.
 """
 
 from __future__ import annotations

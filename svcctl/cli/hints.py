@@ -69,7 +69,7 @@ def _format_option(data: Data) -> str:
 
 
 def _column_of_times(data: Data) -> str:
-    """Say how to name the column of `columns` that has the time.
+    """Say how the user can specify which of the `columns` has the time.
 
     If the format `format` was guessed, also say how to name another format.
     """

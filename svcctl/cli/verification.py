@@ -88,7 +88,10 @@ class DeliveryChecks:
         return min(codes, key=WORST_FIRST.index)
 
     def _check(self, stream: Iterator[tuple[str, Mapping[str, Any]]], job_id: str, place: str) -> Iterator[int]:
-        """Report the findings of a job's check. Yields the exit code of each result, or of a failure."""
+        """Report the findings of a job's check.
+
+        Yields the exit code for each result. If the check fails, yields the exit code for the failure.
+        """
         work = Work(f"{place}reading the destination")
         try:
             with self.svc.diagnostics.working(lambda: work):

@@ -148,7 +148,7 @@ class States:
 
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:
-        """Hold the lock of a state during a block. Raises Locked if another run of the state holds the lock."""
+        """Hold the lock of a state during a block. Raises Locked if another run that uses the state holds it."""
         path = self.path(name).with_suffix(".lock")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

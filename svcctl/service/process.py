@@ -280,7 +280,7 @@ def keep_serve_command(files: ServiceFiles, command: str | None) -> None:
 def serve_command(files: ServiceFiles) -> str | None:
     """Return the saved command line of the service. Return None if no command line is saved.
 
-    While a command line is saved, commands do not start the service automatically.
+    While a command line is saved, other svcctl commands do not start the service by themselves.
     """
     with files.within(), suppress(FileNotFoundError):
         return files.serve_command.read_text(encoding="utf-8", errors="replace")

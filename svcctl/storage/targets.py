@@ -50,11 +50,11 @@ SCHEMES: Mapping[str, Scheme] = {
 def open_target(target: str, environment: Mapping[str, str], *, take: bool = False) -> tuple[Storage, str]:
     """Return the storage of a target, and the name of the object in the storage. Opens no connection.
 
-    With `take`, the storage takes over a local file that another process is writing. Other storages do not lock files,
-    so `take` does not affect them. The target may be a pattern such as `s3://bucket/{start:%Y/%m}.csv`, because the
-    name of the object is not interpreted.
+    With `take`, the storage takes over a local file that another process is writing. S3 and HDFS have no
+    locks, so `take` does nothing there. The target may be a pattern such as `s3://bucket/{start:%Y/%m}.csv`, because
+    the name of the object is not interpreted.
 
-    Raises UsageError if the scheme is unknown, if the target has no name of an object, or if credentials are missing
+    Raises UsageError if the scheme is unknown, if the target does not name an object, or if credentials are missing
     (see s3.py). Raises MissingExtra if the needed packages are not installed.
     """
     scheme, separator, rest = target.partition("://")

@@ -129,9 +129,9 @@ def _read(file: IO[bytes], at: int, sizes: Sequence[int]) -> Iterator[Run]:
 def _merged(runs: Sequence[Iterator[Run]]) -> Iterator[list[Row]]:
     """Yield the rows of all sorted runs, in order and in batches.
 
-    One part of each run is in memory. The smallest of the last keys of these parts is called the bound. All rows that
-    are still in the file have the bound as their key, or a larger key. So all rows with smaller keys can be yielded.
-    Rows whose key is the bound wait if an earlier run may have more such rows in the file, because rows with equal keys
+    One part of each run is in memory. The smallest of the last keys of these parts is called the bound. All
+    rows that have not been read yet have keys equal to or larger than the bound. So all rows with smaller keys can be
+    yielded. Rows whose key is the bound wait if an earlier run may have more such rows, because rows with equal keys
     must keep their order.
     """
     ended: Run = [], []

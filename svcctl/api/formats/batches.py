@@ -24,7 +24,10 @@ class Batches(Iterator[R]):
 
 
 def batches_of(rows: Iterable[R]) -> Iterator[Sequence[R]]:
-    """Return the rows in batches. A list of rows is one batch. In an iterator without batches, each row is a batch."""
+    """Return the rows in batches.
+
+    A list of rows is one batch. If an iterator yields single rows, each row is a batch.
+    """
     if isinstance(rows, Batches):
         return rows.batches
     return filter(None, [rows]) if isinstance(rows, Sequence) else ([row] for row in rows)

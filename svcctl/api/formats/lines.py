@@ -81,7 +81,7 @@ class LineFormat(NamedTuple):
             raise delivered.malformed("it is empty")
 
     def rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield the rows. The values are in the order of the columns, which the metadata or the first row names."""
+        """Yield the rows. The values are in column order. The columns are those of the metadata or of the first row."""
         blocks = self.raw(chunks, delivered)
         if self.metadata:
             next(blocks, None)

@@ -30,7 +30,7 @@ class Domains(Noun):
         self.client = client
 
     def steps(self, written: Iterable[WrittenDomain], *, prune: int | None) -> list[DomainStep]:
-        """Return the steps that create or change the reseller's domains so that they are as in the files.
+        """Return the steps that make the reseller's domains match the files, by creating or changing domains.
 
         If `prune` is not None, the steps also remove all domains that are in no file. Raises UsageError if the steps
         would remove more than `prune` domains, or if two domains in the files have the same name.

@@ -71,7 +71,7 @@ class DomainJobs(Noun):
         return own_service.table_names(self.client) is not None
 
     def steps(self, written: Sequence[WrittenJob], *, prune: bool) -> list[JobStep]:
-        """Return the steps that launch or change the domain's jobs so that they are as in the files.
+        """Return the steps that make the domain's jobs match the files, by launching or changing jobs.
 
         With `prune`, the steps also remove applied jobs that are in no file. Applied jobs have a hash in their name.
         Raises UsageError if `relaunch` names a job that is in no file.

@@ -36,7 +36,7 @@ class Roles(Noun):
         self.where = f" in {domain}"
 
     def steps(self, written: Sequence[WrittenRole], *, prune: bool) -> list[RoleStep]:
-        """Return the steps that create or change the domain's roles so that they are as in the files.
+        """Return the steps that make the domain's roles match the files, by creating or changing roles.
 
         With `prune`, the steps also remove all custom roles that are in no file.
         """

@@ -47,7 +47,7 @@ class CompletionPlace:
 
 @dataclass(frozen=True, slots=True)
 class CompletionTable:
-    """The content of a script: the places in order, the commands, and the options that take a value."""
+    """The content of a completion script: the places in order, the commands, and the options that take a value."""
 
     places: tuple[CompletionPlace, ...]
     commands: tuple[str, ...]

@@ -70,7 +70,10 @@ def _cases(script_table: CompletionTable, shell: Shell) -> Iterator[str]:
 
 
 def _starred(name: str) -> str:
-    """Convert a place to a pattern of the shell. A star matches any text, and all other characters are quoted."""
+    """Convert the name of a place in a command line to a pattern of the shell.
+
+    A star matches any text, and all other characters are quoted.
+    """
     return f"{'*' * name.startswith('*')}'{name.strip('*')}'{'*' * name.endswith('*')}"
 
 

@@ -72,7 +72,7 @@ class WrittenJob:
 
     @property
     def files(self) -> str | None:
-        """The name of the files that the job writes; None if the file does not name them."""
+        """The name of the job's output files. None if the job file does not give a name."""
         return _files(destinations.canonical_type(self.type), self.params)
 
     @property

@@ -12,10 +12,10 @@ service decides as follows:
 - Rule 4: A role must grant at least one policy or application that the domain has. A list with `*` grants nothing if
   the domain has no such names. The rule is checked when a role is created, and when its policies or applications are
   updated. A role does not change when its domain loses a policy or an application. An update with empty applications
-  removes the role's applications. If the same update names a default application, the role must already have that
-  application, and keeps only that application.
+  removes the role's applications. If such an update also names a default application, the role keeps that
+  application, which it must already have.
 - Rule 5: A role need not have a default application. A default application must be among the role's applications.
-- Rule 7 also applies to applications.
+- Rule 7: Applications, like policies, must be available in the domain.
 """
 
 from __future__ import annotations

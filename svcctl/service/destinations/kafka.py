@@ -182,9 +182,9 @@ class Kafka(JobDestination):
 
     @property
     def _sending(self) -> dict[str, Any]:
-        """The settings of a producer. With these settings, no set of messages exceeds the topic's limit.
+        """The settings of a producer. With these settings, no batch of messages is larger than the limit of the topic.
 
-        This is also true for a set of many messages that have little more than a key.
+        This is also true for a batch of many messages that have little more than a key.
         """
         limit = max(1, (self._limit or MAX_SET_BYTES + FRAMING_BYTES) - FRAMING_BYTES)
         most = MAX_EVENT_BYTES + FRAMING_BYTES

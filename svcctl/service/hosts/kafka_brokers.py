@@ -56,7 +56,7 @@ class Brokers:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The settings of the library that make it report the brokers that it knows."""
+        """Settings of the Kafka library. With these settings, the library reports the brokers it knows."""
         if self._allowed.unlimited:
             return {}
         return {"statistics.interval.ms": WATCH_MILLISECONDS, "stats_cb": self._watch}

@@ -65,7 +65,7 @@ item is a hint for the user, or the program that unpacks the file.
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to load, with its name in messages."""
+    """A file to load. `name` is the name that messages use for it."""
 
     path: Path
     name: str

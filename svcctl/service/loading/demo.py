@@ -36,7 +36,7 @@ The reason is that DuckDB takes longer to plan the statement than to make the ev
 
 
 def extend(engine: Tables, until: datetime, history: timedelta) -> Iterator[tuple[str, float, int]]:
-    """Extend the demo tables up to the whole second of `until`, which has a time zone.
+    """Extend the demo tables up to `until`, rounded down to a second. `until` has a time zone.
 
     A table that is missing or empty gets events from `history` before `until`. If `history` is 0, nothing is done.
     After each transaction, yields the name of the table, the completed fraction of the table's new events, and the
@@ -74,7 +74,7 @@ class GrowingTables:
         """For each table, the events that are not stored yet, and the second at which these events end."""
 
     def extend(self, until: datetime) -> int:
-        """Extend the demo tables up to the whole second of `until`. Return the number of added events.
+        """Extend the demo tables up to `until`, rounded down to a second. Return the number of added events.
 
         Most calls only store events that were made in advance.
         """

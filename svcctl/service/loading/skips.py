@@ -45,7 +45,7 @@ class Skip(StrEnum):
 
 
 class Change(StrEnum):
-    """A change of values that were read, or a choice that was made for the user."""
+    """Something that a load did by itself: it changed values that it read, or made a choice for the user."""
 
     COLUMN = "column of the time"
     SHORT = "short row"

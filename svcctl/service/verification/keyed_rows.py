@@ -5,7 +5,7 @@ A message of a job has the key `<job ID>/<row number>`. Messages with other keys
 As long as the messages are equal to the expected rows, many messages are compared at once. At a difference, messages
 are compared one by one. If the row number of a message is higher than the next expected number, there are two cases:
 - The message came too early. Then the next message has a lower number.
-- The rows before the message are missing. Later messages may still bring these rows.
+- The rows before the message are missing. They may still come, but not in the next message.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class PartitionComparison:
                 return
 
     def _equal(self, messages: Sequence[Message], keys: Sequence[bytes], at: int) -> int:
-        """Compare several messages, beginning at the position `at`, with the next expected rows at once.
+        """Compare several messages, from position `at` on, with the next expected rows in a single comparison.
 
         If all of these messages are equal to their rows, move past the rows and return their number. Otherwise return
         0.

@@ -1,4 +1,4 @@
-"""Answers for two cases: --fail-on-empty needs at least one row, and the profile's max_rows limits the rows."""
+"""Checks of the number of rows of an answer, for --fail-on-empty and for the `max_rows` of a profile."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ Item = str | int | None
 
 
 def made(table: str, start: int, end: int) -> pa.Table:
-    """Return the events of a demo table from the second `start` to before the second `end`, in any order.
+    """Return the events of a demo table from `start` up to, but not including, `end`, in any order.
 
     `start` and `end` are epoch seconds.
     """
@@ -197,4 +197,4 @@ _FIREWALL = f"""
 """
 
 SELECTS: Mapping[str, str] = {"demo.ecommerce.data": _WEB, "auth.all": _AUTH, "firewall.all": _FIREWALL}
-"""The SELECT for each table. The SELECT makes the events from second `{start}` to before second `{end}`."""
+"""The SELECT for each table. The SELECT makes the events from second `{start}` up to, but not including, `{end}`."""

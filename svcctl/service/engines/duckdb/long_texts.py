@@ -85,7 +85,7 @@ def groups(cursor: duckdb.DuckDBPyConnection, relation: str, texts: Sequence[str
 
 
 def ranges(groups: Sequence[RowGroup], first: int, last: int) -> Iterator[str]:
-    """Yield conditions that select the rows from `first` to before `last`, in order.
+    """Yield conditions. One after the other, they select the rows from `first` up to, but not including, `last`.
 
     Large row groups are read in slices. Adjacent row groups of usual size are read together.
     """

@@ -18,7 +18,8 @@ from svcctl.service.language.types import Plan
 class Selects:
     """SELECTs that together return the rows of a plan.
 
-    The rows of all SELECTs are numbered from 0. Only the rows from `skip` to before `stop` belong to the plan's result.
+    The rows of all SELECTs are numbered from 0. The plan's result has the rows from `skip` up to, but not including,
+    `stop`.
     """
 
     texts: Iterable[str]

@@ -135,9 +135,9 @@ VECTOR_ROWS = 2048
 class Statement:
     """A Stream of the rows of several SELECTs, one after the other.
 
-    The rows of all SELECTs are numbered from 0. Only the rows from `skip` to before `stop` are returned. A batch has at
-    most `rows_per_batch` rows, and at most about BYTES_PER_BATCH bytes. The first batch has at most VECTOR_ROWS rows,
-    so that it is returned early.
+    The rows of all SELECTs are numbered from 0. The rows from `skip` up to, but not including, `stop` are returned. A
+    batch has at most `rows_per_batch` rows, and at most about BYTES_PER_BATCH bytes. The first batch has at most
+    VECTOR_ROWS rows, so that it is returned early.
 
     The first SELECT is checked at once. The other SELECTs are made while rows are read. To make the other SELECTs,
     further queries may be needed. An interrupt also stops these queries. Closing the stream closes its connection.

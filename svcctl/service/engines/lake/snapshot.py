@@ -72,7 +72,7 @@ class File:
         return self.bytes * SORTED_ROWS // SORTED_BYTES if self.bytes > LARGE_ROW * self.rows else self.rows
 
     def is_within(self, start: datetime | None, end: datetime | None) -> bool:
-        """Whether all events of the file are dated from `start` to before `end`."""
+        """Whether all events of the file are dated at or after `start` and before `end`."""
         return (start is None or self.oldest >= start) and (end is None or self.end <= end)
 
 
@@ -144,7 +144,7 @@ class Snapshot:
         return max((file.loads[1] for file in self.files), default=0)
 
     def within(self, start: datetime | None, end: datetime | None, loads: Loads | None = None) -> list[File]:
-        """Return the files that may have events from `start` to before `end`, in order of their first event.
+        """Return the files that may have events at or after `start` and before `end`, in order of their first event.
 
         Both dates are in UTC and without a zone. With `loads`, only files that may have rows of these loads are
         returned.
@@ -161,7 +161,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPart:
-    """Files of a snapshot that are read together. Only their rows from `start` to before `end` are used.
+    """Files of a snapshot that are read together. Only rows at or after `start` and before `end` are used.
 
     If `ordered` is True, the rows need not be sorted.
     """
@@ -231,7 +231,9 @@ def _overlapping(files: Sequence[File]) -> Iterator[list[File]]:
 
 
 def _cut(files: Sequence[File], start: datetime, end: datetime, sorted_rows: int) -> list[SnapshotPart]:
-    """Halve the range from `start` to before `end` repeatedly, until each part has at most about `sorted_rows` rows.
+    """Halve a range repeatedly, until each part has at most about `sorted_rows` rows.
+
+    The range begins with `start` and ends before `end`.
 
     The number of rows is estimated. The estimate assumes that the dates in a file are evenly distributed.
     """

@@ -367,27 +367,27 @@ class ExitCode(NamedTuple):
 
 
 EXIT_CODES = (
-    ExitCode(0, "done (also with zero rows)", (PagerLeft,)),
-    ExitCode(1, "the service refused, or a job that 'job wait' waits for fails", (ServiceError, SvcctlError)),
-    ExitCode(2, "usage: an option, argument, file or profile cannot be used", (UsageError,)),
+    ExitCode(0, "success, even if the result has no rows", (PagerLeft,)),
+    ExitCode(1, "the service refused, or a job failed during 'job wait'", (ServiceError, SvcctlError)),
+    ExitCode(2, "an option, argument, file or profile cannot be used", (UsageError,)),
     ExitCode(3, "credentials refused", (CredentialsError,)),
-    ExitCode(4, "not found (a job, domain, role, saved query, or a table of 'tables')", (NotFound,)),
-    ExitCode(5, "conflicting state (already stopped, already enabled, …)", (Conflict,)),
+    ExitCode(4, "not found (a job, domain, role or saved query; for 'tables', a table)", (NotFound,)),
+    ExitCode(5, "conflict with the current state (already stopped, already enabled, …)", (Conflict,)),
     ExitCode(6, "no usable answer after retries (network, timeout, 408, 429, 5xx, empty)", (Unavailable,)),
     ExitCode(
         7,
-        "incomplete result (cut, ended in an error, not written, over max_rows, windows or rows missing)",
+        "incomplete result (cut off, ended by an error, not written, longer than max_rows, windows or rows missing)",
         (IncompleteResult,),
     ),
-    ExitCode(8, "empty result, with --fail-on-empty", (EmptyResult,)),
-    ExitCode(9, "another run holds the lock", (Locked,)),
-    ExitCode(10, "something differs (--check, export reconcile, additions in job verify)", (Differs,)),
+    ExitCode(8, "empty result, and --fail-on-empty is given", (EmptyResult,)),
+    ExitCode(9, "another process holds the lock, such as another run of the export", (Locked,)),
+    ExitCode(10, "differences (--check, export reconcile), or extra rows found by job verify", (Differs,)),
     ExitCode(
         130,
         "interrupted, or a question was not answered with yes",
         (KeyboardInterrupt, Interrupted, Declined),
     ),
-    ExitCode(141, "the reader closed the pipe (nothing is printed)", (ReaderClosed,)),
+    ExitCode(141, "the program that reads the output closed the pipe; no error is printed", (ReaderClosed,)),
     ExitCode(143, "ended by SIGTERM, as systemd and Kubernetes stop a process", (Terminated,)),
 )
 _CODES = {kind: row.code for row in EXIT_CODES for kind in row.errors}

@@ -413,7 +413,7 @@ FORMATS = {
         OutputFormat(
             "csv",
             "csv",
-            "comma-separated, with a heading; null is an empty cell",
+            "comma-separated, with the column names first; null is an empty cell",
             _separated(","),
             endings=("csv",),
             heading=True,
@@ -426,7 +426,7 @@ FORMATS = {
         OutputFormat(
             "tsv",
             "tsv",
-            "the same, separated by tabs",
+            "the same as csv, separated by tabs",
             _separated("\t"),
             endings=("tsv",),
             heading=True,
@@ -451,7 +451,7 @@ FORMATS = {
         OutputFormat(
             "json",
             "json",
-            "one JSON document: the envelope, rows in object",
+            "one JSON document, with the rows in its member object",
             _array,
             whole=_envelope,
             endings=("json",),
@@ -460,7 +460,9 @@ FORMATS = {
             finite=True,
         ),
         OutputFormat(
-            "json/compact", "json/compact", "one JSON document: columns in object.m, value arrays in object.d"
+            "json/compact",
+            "json/compact",
+            "one JSON document, with the columns in object.m and an array per row in object.d",
         ),
         OutputFormat("json/simple", "json/simple", "the same as ndjson", _objects, lines=True, keyed=True, finite=True),
         OutputFormat(
@@ -477,7 +479,7 @@ FORMATS = {
         OutputFormat(
             "xls",
             "xls",
-            "a spreadsheet, .xlsx",
+            "a spreadsheet (.xlsx)",
             packing=_spreadsheet,
             endings=("xlsx",),
             counted=False,

@@ -136,7 +136,12 @@ TYPES: Mapping[str, DestinationType] = {
         (
             Parameter("topic", "topic that receives the rows", example="web"),
             Parameter("bootstrap.servers", "brokers as host:port, separated by commas", example="host:9092"),
-            Parameter("mode", "each row as an object or as its values", form=_word("json", "array"), default="json"),
+            Parameter(
+                "mode",
+                "form of a row: an object, or an array of its values",
+                form=_word("json", "array"),
+                default="json",
+            ),
             Parameter("maxBytesPerCommit", "bytes per batch", form=_number(1, 10_000_000), default="1000000"),
             Parameter(
                 "maxTimeWithoutCommit", "milliseconds between batches", form=_number(1000, 3_600_000), default="10000"
@@ -159,29 +164,29 @@ TYPES: Mapping[str, DestinationType] = {
             ),
             Parameter(
                 "api.version.request",
-                "whether to ask brokers for their version; false for brokers before 0.10",
+                "ask the brokers for their version; use false for brokers before 0.10",
                 form=_FLAG,
                 default="true",
             ),
-            Parameter("broker.version.fallback", "version of a broker before 0.10"),
+            Parameter("broker.version.fallback", "version of the brokers, if it is before 0.10"),
             _NAME,
         ),
-        local="Each row is a message with the key <job>/<row>, and each batch is a transaction. An event larger than "
-        "maxBytesPerCommit, up to 10 MB, is sent in its own batch, if the topic accepts it. A job writes to one "
-        "partition in the query's order. Consumers with isolation level read_committed read every row once. Some "
-        "brokers show consumers the messages of aborted transactions. There, too, consumers read every row once, "
-        "because after a failure the job reads back the end of the partition. Jobs may share a topic. Exception: some "
-        "brokers (Tansu 0.6) complete a transaction only when all overlapping ones are complete. There, rows can stay "
-        "hidden from read_committed consumers if jobs share a partition, so use one topic per job. Brokers before 0.11 "
-        "have no transactions. If the service is killed and started again, such a broker may still carry out a request "
-        "of the killed service. Then a row arrives twice, with the same key.",
+        local="Each row is a message with the key <job>/<row>. Each batch of rows is a transaction. An event larger "
+        "than maxBytesPerCommit is sent in its own batch, if it has at most 10 MB and the topic accepts it. A job "
+        "writes to one partition, in the order of the query. Consumers with isolation level read_committed read every "
+        "row once. This is also true for brokers that show the messages of aborted transactions, because the job "
+        "reads back the end of the partition after a failure. Jobs may share a topic. Some brokers (Tansu 0.6) are an "
+        "exception: they complete a transaction only when all overlapping transactions are complete. If jobs share a "
+        "partition of such a broker, rows can stay hidden from read_committed consumers. So use one topic per job "
+        "there. Brokers before 0.11 have no transactions. If the service is killed and started again, such a broker "
+        "may still carry out a request of the killed service. Then a row arrives twice, with the same key.",
     ),
     "s3": DestinationType(
         "S3",
         (
             Parameter("aws.bucket", "bucket that receives the files", example="my-bucket", place=True),
             Parameter("aws.region", "region of the bucket", form=_REGION),
-            Parameter("aws.endpoint", "another service with an S3 interface", form=_WEB, place=True),
+            Parameter("aws.endpoint", "service with the S3 API to use instead of AWS", form=_WEB, place=True),
             Parameter("aws.accesskey", "access key", needs=("aws.secretkey", "")),
             Parameter("aws.secretkey", "secret key", secret=True),
             Parameter("format", "packing of the csv files", form=_word("plain", "gzip", "zip"), default="plain"),
@@ -189,7 +194,7 @@ TYPES: Mapping[str, DestinationType] = {
             Parameter(_OBJECTS, "name of the files, without number and ending (default: the job's ID)", place=True),
             Parameter(
                 _SEVERAL,
-                "true for several files, false for a single file, which needs a query with an end",
+                "true for several files; false for a single file, if the query has an end",
                 form=_FLAG,
                 default="true",
             ),
@@ -199,11 +204,11 @@ TYPES: Mapping[str, DestinationType] = {
             ),
             _NAME,
         ),
-        local="Writes objects <name>_000.csv, <name>_001.csv … (.gz, .zip); <name> is s3.fileName or the job's ID. "
-        "Numbers continue after the highest existing number, and no object is replaced, even if several jobs use the "
-        "same name. The access key needs permission to list, read, write and delete objects. An object appears when it "
-        "is complete: when it reaches its size or age, or when the job is stopped or completed. A zip file with a "
-        "password is encrypted with AES.",
+        local="Each file is an object: <name>_000.csv, <name>_001.csv and so on, followed by .gz or .zip if "
+        "compressed. <name> is s3.fileName or the job's ID. Numbers continue after the highest existing number, and "
+        "no object is replaced, even if several jobs use the same name. An object appears when it is complete. This "
+        "happens when the object reaches its size or age, and when the job is stopped or completed. The access key "
+        "needs permission to list, read, write and delete objects. A zip file with a password is encrypted with AES.",
     ),
     "hdfs": DestinationType(
         "HDFS",
@@ -217,9 +222,10 @@ TYPES: Mapping[str, DestinationType] = {
             Parameter("retention.time", "age in seconds that completes a file", form=_number(1, 86_400), default="300"),
             _NAME,
         ),
-        local="Writes several files: /logs/web.csv becomes /logs/web_000.csv, /logs/web_001.csv …. Numbers continue "
-        "after the highest existing number, and no file is replaced. A file is hidden until it is complete: when it "
-        "reaches its size or age, or when the job is stopped or completed.",
+        local="The rows are in several files. For /logs/web.csv, the files are /logs/web_000.csv, /logs/web_001.csv "
+        "and so on. Numbers continue after the highest existing number, and no file is replaced. A file is hidden "
+        "until it is complete. It is complete when it reaches its size or age, and when the job is stopped or "
+        "completed.",
     ),
     "donothing": DestinationType("donothing", (_NAME,), local="Counts the rows and discards them."),
 }

@@ -154,7 +154,7 @@ PROFILE_SETTINGS = {
     setting.name: setting
     for setting in (
         ProfileSetting("base_url", "URL of the service", _url, "SVCCTL_BASE_URL", connection=True, check=checked_url),
-        ProfileSetting("socket", "path of a Unix socket to use instead of the host", path=True, connection=True),
+        ProfileSetting("socket", "path of a Unix socket to connect to instead of the host", path=True, connection=True),
         ProfileSetting("auth", "kind of credentials", environment="SVCCTL_AUTH", choices=AUTH_METHODS, connection=True),
         ProfileSetting("api_key", "API key of the domain", environment="SVCCTL_API_KEY", header=True, connection=True),
         ProfileSetting("api_secret", "API secret", environment="SVCCTL_API_SECRET", secret=True, connection=True),
@@ -162,14 +162,21 @@ PROFILE_SETTINGS = {
             "token", "bearer token or JWT", environment="SVCCTL_TOKEN", secret=True, header=True, connection=True
         ),
         ProfileSetting(
-            "provisioning_url", "URL for domains and roles, if different", _url, connection=True, check=checked_url
+            "provisioning_url",
+            "URL for domains and roles, if it differs",
+            _url,
+            connection=True,
+            check=checked_url,
         ),
         ProfileSetting("ca_bundle", "file of CA certificates to trust", path=True, connection=True),
         ProfileSetting(
-            "tls_close", "how TLS must end an answer without a length", choices=("notify", ANY_CLOSE), default="notify"
+            "tls_close",
+            "accepted end of TLS for an answer without a length",
+            choices=("notify", ANY_CLOSE),
+            default="notify",
         ),
         ProfileSetting("timeout", "how long to wait for the network", parse_timeout, "SVCCTL_TIMEOUT", default="1m"),
-        ProfileSetting("retries", "times a failed request is retried", parse_count, "SVCCTL_RETRIES", default="4"),
+        ProfileSetting("retries", "how often a request is sent again", parse_count, "SVCCTL_RETRIES", default="4"),
         ProfileSetting(
             "read_only",
             "refuse operations that change something",
@@ -180,7 +187,7 @@ PROFILE_SETTINGS = {
         ),
         ProfileSetting(
             "max_rows",
-            "most rows that an answer may have",
+            "largest number of rows in an answer",
             partial(parse_count, least=1),
             "SVCCTL_MAX_ROWS",
             strictness=lambda value: -value,

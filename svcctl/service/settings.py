@@ -49,49 +49,51 @@ def _setting(
 
 _time_or_zero, _count = partial(parse_length, least=0), partial(parse_count, least=1)
 
-DEMO = _setting("SVCCTL_DEMO", "how far back demo events are created; 0 for none", _time_or_zero, "30d")
-QUERY_TIME = _setting("SVCCTL_QUERY_TIME", "how long the local service may work on a query", parse_length, "10m")
-PADDING_TIME = _setting("SVCCTL_PADDING_TIME", "silence before a waiting client gets padding", parse_length, "5s")
+DEMO = _setting("SVCCTL_DEMO", "how far back demo events begin; 0 for no demo events", _time_or_zero, "30d")
+QUERY_TIME = _setting("SVCCTL_QUERY_TIME", "time limit of a query at the local service", parse_length, "10m")
+PADDING_TIME = _setting("SVCCTL_PADDING_TIME", "time without rows until a client gets padding", parse_length, "5s")
 LAG_TIME = _setting("SVCCTL_LAG", "how long a continuous query waits for late events of a period", _time_or_zero, "10s")
-CONNECTIONS = _setting("SVCCTL_CONNECTIONS", "connections that the local service keeps open at once", _count, "500")
-ACCESS_EVENTS = _setting("SVCCTL_ACCESS_EVENTS", "requests that the table service.access keeps", _count, "100000")
+CONNECTIONS = _setting("SVCCTL_CONNECTIONS", "most open connections of the local service", _count, "500")
+ACCESS_EVENTS = _setting("SVCCTL_ACCESS_EVENTS", "most requests that the table service.access keeps", _count, "100000")
 ACCESS_TIME = _setting("SVCCTL_ACCESS_TIME", "how long the table service.access keeps a request", parse_length, "30d")
 QUERY_PLACES = _setting("SVCCTL_QUERY_PLACES", "queries that the local service works on at once", _count, "8")
-OPEN_QUERIES = _setting("SVCCTL_OPEN_QUERIES", "open queries of one domain; one more is refused with 429", _count, "64")
-RUNNING_JOBS = _setting("SVCCTL_RUNNING_JOBS", "running jobs of one domain", _count, "64")
-TOTAL_JOBS = _setting("SVCCTL_TOTAL_JOBS", "running jobs of all domains", _count, "256")
-LOAD_TIME = _setting("SVCCTL_LOAD_TIME", "how long a load may take", parse_length, "2h")
-LOAD_BYTES = _setting("SVCCTL_LOAD_BYTES", "size to which packed files of a load may unpack", parse_size, "100GB")
+OPEN_QUERIES = _setting(
+    "SVCCTL_OPEN_QUERIES", "most open queries of one domain; others are refused with 429", _count, "64"
+)
+RUNNING_JOBS = _setting("SVCCTL_RUNNING_JOBS", "most running jobs of one domain", _count, "64")
+TOTAL_JOBS = _setting("SVCCTL_TOTAL_JOBS", "most running jobs of all domains together", _count, "256")
+LOAD_TIME = _setting("SVCCTL_LOAD_TIME", "time limit of a load", parse_length, "2h")
+LOAD_BYTES = _setting("SVCCTL_LOAD_BYTES", "largest unpacked size of all files of a load", parse_size, "100GB")
 LOAD_RATIO = _setting(
-    "SVCCTL_LOAD_RATIO", "how many times its size a large file of a load may unpack to", _count, "5000"
+    "SVCCTL_LOAD_RATIO", "largest unpacked size of a large file, as a multiple of its packed size", _count, "5000"
 )
-LOAD_MEMORY = _setting("SVCCTL_LOAD_MEMORY", "memory with which a load may read files", parse_size, "500MB")
-LOAD_DEPTH = _setting("SVCCTL_LOAD_DEPTH", "levels of nested JSON that become columns; 1 for no objects", _count, "5")
+LOAD_MEMORY = _setting("SVCCTL_LOAD_MEMORY", "memory that a load uses for reading files", parse_size, "500MB")
+LOAD_DEPTH = _setting(
+    "SVCCTL_LOAD_DEPTH", "levels of nested JSON that become columns; with 1, objects are text", _count, "5"
+)
 LOAD_NESTED_COLUMNS = _setting(
-    "SVCCTL_LOAD_NESTED_COLUMNS", "columns that a file may have for members of nested JSON", _count, "200"
+    "SVCCTL_LOAD_NESTED_COLUMNS", "most columns that nested JSON adds to a file", _count, "200"
 )
-LOAD_COLUMNS = _setting("SVCCTL_LOAD_COLUMNS", "columns that loads may add to a table", parse_count, "200")
-LINE_END = _setting("SVCCTL_LINE_END", "end of the lines that the local service sends", str, "lf", "lf", "crlf")
+LOAD_COLUMNS = _setting("SVCCTL_LOAD_COLUMNS", "most columns that loads add to a table", parse_count, "200")
+LINE_END = _setting("SVCCTL_LINE_END", "line end in answers of the local service", str, "lf", "lf", "crlf")
 CORS_ORIGINS = _setting("SVCCTL_CORS_ORIGINS", "origins of web pages that may use the local service (CORS)", _origins)
 DESTINATIONS_ALLOWED = _setting(allowed_hosts.VARIABLE, "hosts that jobs may deliver to", allowed_hosts.parse)
-STATE = _setting(
-    "SVCCTL_SERVICE_STATE", "URL of a PostgreSQL database that holds the state of several service processes"
-)
+STATE = _setting("SVCCTL_SERVICE_STATE", "URL of a PostgreSQL database with the state of several service processes")
 STATE_PASSWORD_FILE = _setting(
-    "SVCCTL_SERVICE_STATE_PASSWORD_FILE", "file with the password of that database", absolute
+    "SVCCTL_SERVICE_STATE_PASSWORD_FILE", "file with the password of this database", absolute
 )
 TABLES = _setting(
     "SVCCTL_TABLES", "shared folder of the tables: a path, hdfs://host:port/path or s3://bucket/path", absolute
 )
 TABLES_LOCK = _setting(
-    "SVCCTL_TABLES_LOCK", "file that its writers lock, for stores without conditional puts", absolute
+    "SVCCTL_TABLES_LOCK", "file that all writers of this folder lock, for stores without conditional puts", absolute
 )
-ENGINE = _setting("SVCCTL_ENGINE", "engine of queries on that folder: duckdb (default), or Spark as sc://host:port")
+ENGINE = _setting("SVCCTL_ENGINE", "engine of queries on this folder: duckdb (default), or Spark as sc://host:port")
 SPARK_TOKEN = _setting(
-    "SVCCTL_SPARK_TOKEN", "token for Spark; the connection is then encrypted, unless within a machine"
+    "SVCCTL_SPARK_TOKEN", "token for Spark; makes TLS required, except for Spark on the same machine"
 )
 SPARK_CA_BUNDLE = _setting(
-    "SVCCTL_SPARK_CA_BUNDLE", "file of certificates to trust for Spark; it makes TLS required", absolute
+    "SVCCTL_SPARK_CA_BUNDLE", "file of certificates to trust for Spark; makes TLS required", absolute
 )
 
 SERVICE_SETTINGS = (

@@ -163,8 +163,8 @@ def _dates() -> dict[str, str]:
         "typed": operators(TYPED),
         "zone_dates": table(
             [
-                ("typed", f"absolute dates without an offset (sent as epoch seconds), {zoned}"),
-                ("printed", "dates of csv, tsv, xml, xls and tables; JSON has epoch milliseconds"),
+                ("typed", f"absolute dates without an offset, {zoned}"),
+                ("printed", "dates in csv, tsv, xml, xls and tables (JSON has epoch milliseconds)"),
             ]
         ),
     }
@@ -204,8 +204,8 @@ def _formats() -> dict[str, str]:
 def _profiles() -> dict[str, str]:
     from svcctl.profiles.settings import MAPPINGS, PROFILE_SETTINGS
 
-    about = {"headers": "names of headers", "paths": "paths of operations"}
-    renamed = [(f"{group}.…", f"{about[group]}, if they differ: {', '.join(keys)}") for group, keys in MAPPINGS.items()]
+    about = {"headers": "other names of headers", "paths": "other paths of operations"}
+    renamed = [(f"{group}.…", f"{about[group]}: {', '.join(keys)}") for group, keys in MAPPINGS.items()]
     return {"settings": table([*((row.name, row.explanation) for row in PROFILE_SETTINGS.values()), *renamed])}
 
 
@@ -228,14 +228,14 @@ def _environment() -> dict[str, str]:
         (DATA_ENVIRONMENT, "directory of the local service's data"),
         (STATE_ENVIRONMENT, "directory of the states of exports (--state)"),
         *((row.name, row.explanation + _SEE.get(row.name, "")) for row in SERVICE_SETTINGS),
-        (VARIABLE, "pager for long output on a terminal, in place of PAGER; empty or cat for no pager (--no-pager)"),
-        ("SSL_CERT_FILE", "file of CA certificates to trust if the profile has no ca_bundle"),
-        ("SSL_CERT_DIR", "directory of CA certificates that 'openssl rehash' has prepared"),
-        ("NO_COLOR", "no colour"),
-        ("CLICOLOR_FORCE", "colour in a pipe, too; 0 has no effect"),
-        ("CLICOLOR", "0 for no colour on a terminal"),
-        ("COLUMNS", "width in cells, instead of the terminal's own"),
-        ("LINES", "height in lines, instead of the terminal's own"),
+        (VARIABLE, "pager for long output, instead of PAGER; empty or cat for no pager"),
+        ("SSL_CERT_FILE", "file of CA certificates to trust, if the profile has no ca_bundle"),
+        ("SSL_CERT_DIR", "directory of CA certificates, prepared with 'openssl rehash'"),
+        ("NO_COLOR", "no colours"),
+        ("CLICOLOR_FORCE", "colours in a pipe, too; 0 has no effect"),
+        ("CLICOLOR", "0 for no colours on a terminal"),
+        ("COLUMNS", "width of the output in cells, instead of the width of the terminal"),
+        ("LINES", "height of the output in lines, instead of the height of the terminal"),
     ]
     proxies = [
         (HTTPS_PROXY, "proxy of https services"),
@@ -245,7 +245,7 @@ def _environment() -> dict[str, str]:
     return {
         "variables": table(variables),
         "proxies": table([(", ".join(names), about) for names, about in proxies]),
-        "schemes": table([(name, f"port {port} unless another is given") for name, port in DEFAULT_PORTS.items()]),
+        "schemes": table([(name, f"port {port}") for name, port in DEFAULT_PORTS.items()]),
     }
 
 

@@ -204,8 +204,11 @@ def _formats() -> dict[str, str]:
 def _profiles() -> dict[str, str]:
     from svcctl.profiles.settings import MAPPINGS, PROFILE_SETTINGS
 
-    about = {"headers": "other names of headers", "paths": "other paths of operations"}
-    renamed = [(f"{group}.…", f"{about[group]}: {', '.join(keys)}") for group, keys in MAPPINGS.items()]
+    about = {"headers": "names of headers", "paths": "paths of operations"}
+    renamed = [
+        (f"{group}.…", f"{about[group]}, if your service uses others: {', '.join(keys)}")
+        for group, keys in MAPPINGS.items()
+    ]
     return {"settings": table([*((row.name, row.explanation) for row in PROFILE_SETTINGS.values()), *renamed])}
 
 

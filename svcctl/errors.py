@@ -381,7 +381,7 @@ EXIT_CODES = (
     ),
     ExitCode(8, "empty result, and --fail-on-empty is given", (EmptyResult,)),
     ExitCode(9, "another process holds the lock, such as another run of the export", (Locked,)),
-    ExitCode(10, "differences (--check, export reconcile), or extra rows found by job verify", (Differs,)),
+    ExitCode(10, "differences (--check, export reconcile) or extra rows (job verify)", (Differs,)),
     ExitCode(
         130,
         "interrupted, or a question was not answered with yes",

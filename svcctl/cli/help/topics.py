@@ -25,8 +25,8 @@ WRITTEN = "query-language"
 """The topic that has a complete page in a file, instead of a template."""
 SCREEN_LINES = 24
 """The number of lines of a page that fit a terminal. A longer page names its sections below its title."""
-MEMBER_INDENT, MEMBER_WIDTH = 16, 64
-"""The indentation and the width of the text about a member of a request, on pages that list members."""
+MEMBER_INDENT, MEMBER_WIDTH = 2, 78
+"""The indentation and the width of a list of members, on the page of the service."""
 
 _FOLDER = Path(__file__).parent
 

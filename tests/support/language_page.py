@@ -24,7 +24,7 @@ WIDTH = 80
 EXAMPLES = (
     ("The last failed logins", 'from auth.all where result = "FAIL" select eventdate, user, srcIp, reason'),
     (
-        "Who failed most, and from how many addresses",
+        "Users with the most failed logins, and the number of their addresses",
         'from auth.all where result = "FAIL" group by user\n'
         "    select count() as n, hllppcount(srcIp) as addresses where n > 10",
     ),
@@ -58,54 +58,58 @@ EXAMPLES = (
         "    select hour(eventdate) as hour, n group by hour select avg(n) as logins",
     ),
     (
-        "Requests to the local service itself; --follow prints new ones as they arrive",
+        "Requests to the local service itself (--follow prints new requests)",
         "from service.access // each request becomes an event",
     ),
 )
 """Whole queries on the tables that every local service has."""
 
 _QUERY = """\
-A query names a table, and then processes the events of the table clause by
-clause, in the order of the text. Each clause works on the rows of the clause
-before.
+A query names a table. Its clauses process the events of the table one after the
+other, in the order of the text. Each clause gets the rows of the clause before.
 
-  from TABLE                      the table: names with dots, case-sensitive
+  from TABLE                      the table. Names are case-sensitive, and can
+                                  have dots
   where CONDITION, …              keeps the rows for which all conditions are
                                   true
-  select EXPRESSION as NAME, …    the columns, * for all of them
-  group every PERIOD by COLUMN, … one row per period and per value of the
-                                  columns (or expressions)
-  limit N    offset N             returns at most N rows; skips the first N
-  pragma NAME: VALUE              accepted and ignored
+  select EXPRESSION as NAME, …    the columns of the result (* for all columns)
+  group every PERIOD by COLUMN, … one row for each period and for each value of
+                                  the columns (or expressions)
+  limit N                         returns at most N rows
+  offset N                        skips the first N rows
+  pragma NAME: VALUE              has no effect
   // …                            a comment, to the end of the line
 
     from auth.all where result = "FAIL", not (user = "admin")
         select eventdate, user limit 5
 
-A clause finds a name among the columns of the last select. If the name is not
-there, it is searched in the selects before, back to the last group or to the
-table. The result has the columns of the last select:
+The result has the columns of the last select. A clause can use these columns,
+and also columns of earlier selects, back to the last group or to the table. If
+several columns have the same name, the column of the latest select is used:
 
     from auth.all select lower(user) as who where result = "FAIL"
 
-Every clause except from is optional and can be repeated; select can also come
+Every clause except from is optional and can be repeated. A select can also come
 before from. Rows are in the order of eventdate, and groups in the order of
-their keys. Nulls come last. The time range is not part of the query: give the
+their keys. Nulls come last. The time range is not part of the query. Give the
 range with --from and --to.
 
-A column without "as NAME" is named after the column, the function, or the text
+Without "as NAME", the name of a column is the column, the function, or the text
 of the expression. Names are case-sensitive. A name has letters, digits and _.
 Several names can be joined by dots, as in req.status. Put any other name, and
 any reserved word, in back quotes: `two words`. The reserved words are"""
 
 _GROUPS = """\
-The columns after "by" are the keys of the group. With "every", eventdate is the
-start of the period; periods without events are left out. A select after the
-group computes aggregates. The keys come first in the result, unless the select
-names a key. A where after the group filters the groups. A period is a number
-of s, m, h or d, counted from 1970-01-01 in UTC. "every" can also come last.
-"every -" means a group without a period. To group by the days of a time zone,
-group by a text: formatdate(eventdate, "yyyy-MM-dd", "Europe/Berlin").
+The columns after "by" are the keys of the group. A select after the group
+computes aggregates, such as count(). The result begins with the keys. But if
+the select names a key, the result has only the columns of the select. A where
+after the group filters the groups.
+
+With "every", the period is the first key, and eventdate is the start of the
+period. Periods without events are left out. A period is a number of s, m, h or
+d, counted from 1970-01-01 in UTC. "every" can also come last. "every -" means
+no period. To group by the days of a time zone, group by a text:
+formatdate(eventdate, "yyyy-MM-dd", "Europe/Berlin").
 
     from demo.ecommerce.data
         group every 30m by method select count() as n, max(timeTaken)
@@ -117,61 +121,70 @@ Without keys and period, all rows are one group:
 _EXPRESSIONS = '''\
   "text" 'text'           with the escapes \\" \\' \\\\ \\n \\t \\r and \\u0041
   12  -3  1.5  2e3        whole numbers are int4, or int8 if they are too large
-                          for that; others are float8
-  10.0.0.1                an address; true, false; null
-  ( … )  - …              parentheses and the sign bind closest, and then
+                          for int4. All other numbers are float8
+  10.0.0.1                an IP address
+  true  false  null       constants
+  ( … )  - …              parentheses and the sign bind closest. The next lines
+                          are in the order in which operators bind
   *  /  %                 multiply, divide (always a float8), remainder of a
                           division
-  +  -                    add, subtract; + also joins strings
-  =  !=  <  <=  >  >=     compare two numbers, strings, dates, …; 200 <= x < 300
-                          is a chain. Compared with a number, "404" is 404
-  x -> "part"             contains; ->> ignores case
-  x ~ re("…")             contains a match of a regular expression (RE2 syntax)
+  +  -                    add, subtract. + also joins strings
+  =  !=  <  <=  >  >=     compare two numbers, strings, dates, … 200 <= x < 300
+                          is allowed. Compared with a number, "404" is 404
+  x -> "part"             x contains the part. ->> ignores case
+  x ~ re("…")             x contains a match of a regular expression (RE2)
   x in {"a", "b"}         x equals one of the values
-  x <- 10.0.0.0/8         an address is in a network
-  not    and    or        combine conditions, and bind in this order; a comma
-                          between conditions is "and"'''
+  x <- 10.0.0.0/8         the IP address x is in the network
+  not    and    or        combine conditions, and bind in this order. A comma
+                          between conditions means "and"'''
 
 _NULLS = """\
 Null means that there is no value.
 
   - A comparison or test of null is neither true nor false, and its negation is
-    not true either: where x = 1 and where not (x = 1) both leave out the rows
-    in which x is null.
-  - x = null and x != null test whether there is a value, like isnull(x) and
+    not true either. A where keeps only rows for which the condition is true. So
+    where x = 1 and where not (x = 1) both leave out the rows in which x is
+    null.
+  - x = null is the same as isnull(x), and x != null is the same as
     isnotnull(x).
-  - If one side of "and" or "or" decides, null on the other side does not
-    matter: false and null is false, true or null is true. Otherwise the result
-    is null. A where keeps only rows for which the condition is true.
+  - false and null is false, and true or null is true, because one side decides.
+    Otherwise, the result of and and or with null is null.
   - The result of a calculation with null is null. These results are null, too:
     a division by zero, a whole number that does not fit int8, and the
     conversion of a text that cannot be converted.
-  - A function returns null for null unless its description says otherwise.
-  - Aggregates skip nulls. Without any values, count and hllppcount return 0,
-    and the others null.
+  - A function returns null for null, except if its description says otherwise.
+  - Aggregates skip nulls. If there are no values, count and hllppcount return
+    0, and all other aggregates return null.
   - Rows with null in a key form a group."""
 
 _SIGNATURES = """\
 The first line of each function has the types of its arguments and of its
-result: timestamp, str, int4, int8, float8, bool, ip4; int (int4 or int8),
-number (int4, int8 or float8); any; T and U (any type, but the same in the whole
-line). An argument named text, digits (5) or percent (95 or 99.9) must be a
-literal, not an expression. "?" marks an optional argument, and "…" an argument
-that can be repeated. The examples were run at 2024-05-06 07:08:09."""
+result. The types are timestamp, str, int4, int8, float8, bool and ip4. These
+names mean several types:
+
+  int          int4 or int8
+  number       int4, int8 or float8
+  any          any type
+  T, U         any type, but the same type in the whole line
+
+An argument named text, zone, digits (such as 5) or percent (such as 99.9) must
+be a literal, not an expression. "?" marks an optional argument, and "…" an
+argument that can be repeated. The examples were run at 2024-05-06 07:08:09."""
 
 _LIVE = f"""\
-A query with --follow keeps running. Rows arrive as soon as they are stored. The
-groups of a single "group every" arrive when their period is over. Other groups
-would never be complete, so they are refused. Limits and offsets must come last.
+A query with --follow keeps running. Rows arrive as soon as they are stored.
+With a single "group every", the groups of a period arrive when the period is
+over. All other groups are refused, because they would never be complete. Limits
+and offsets must come last.
 
-A period stays open for late events for {LAG_TIME.default} after its end. The variable
-{LAG_TIME.environment} of the service sets another length. If the range ends with the
-period, the period stays open for 2s. An event that is stored later is in no
-group, because groups that were sent do not change. Events that are too late are
-counted if they pass the where clauses before the group: in a note of --follow,
-in "late" of the job's object ('svcctl job show ID -f json'), and in the
-service's metrics. If you run the same query again when the range is over, it
-includes these events. Rows without a group are never too late."""
+When a period has ended, the service waits {LAG_TIME.default} for late events. The variable
+{LAG_TIME.environment} of the service sets another time. If the range ends with the period,
+the service waits 2s. An event that is stored later is in no group, because
+groups that were sent do not change. The service counts such events, if they
+pass the where clauses before the group. The count is in a note of --follow, in
+"late" of the job ('svcctl job show ID -f json'), and in the metrics. If you run
+the same query again after the end of the range, the result includes these
+events. In a query without groups, no event is too late."""
 
 
 def page() -> str:
@@ -190,9 +203,10 @@ def page() -> str:
         (
             "Limits",
             _wrapped(
-                f"A query has at most {size_text(MAX_BYTES)}. A query that takes too long is stopped. A query is "
-                "refused before it runs if replaceall or + could make a text or a row of more than "
-                f"{MAX_TEXT_CHARS:,} characters; a value of a column counts as {STORED_CHARS} characters."
+                f"The text of a query has at most {size_text(MAX_BYTES)}. A query that takes too long is stopped. "
+                "If replaceall or + could make a text or a row of more than "
+                f"{MAX_TEXT_CHARS:,} characters, the query is refused before it runs. For this rule, a value of a "
+                f"column counts as {STORED_CHARS} characters."
             ),
         ),
     ]

@@ -526,7 +526,7 @@ def _measure(wrap: type[exp.Func]) -> tuple[Overload, ...]:
     return (Overload("number -> float8", _call_on_float(wrap)), Overload("str -> float8", of_text))
 
 
-_LEFT_OUT = "strings that are not numbers are left out"
+_LEFT_OUT = "Strings that are not numbers are left out"
 
 
 def _percentile() -> tuple[Overload, ...]:
@@ -592,7 +592,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "in",
             _overload("T, T… -> bool", lambda context, *options: member(context, options[-1], list(options[:-1]))),
-            "true if the last argument equals one of the arguments before; the same as x in {a, b}",
+            "true if the last argument equals one of the arguments before. x in {a, b} means the same",
             '`in`("a", "b", "b")',
             True,
         ),
@@ -606,14 +606,14 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "weakhas",
             _overload("str, str… -> bool", _any_part(contains_any_case)),
-            "the same, ignoring case",
+            "true if the text contains one of the parts, ignoring case",
             'weakhas("ErrorCode", "errorcode")',
             True,
         ),
         Function(
             "toktains",
             _overload("str, text -> bool", _has_token),
-            "true if the text contains the token with no letter or digit next to it",
+            "true if the text contains the token, and no letter or digit is next to the token",
             'toktains("dns 8.8.8.80", "8.8.8.8")',
             False,
         ),
@@ -647,21 +647,21 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 Overload("str, glob -> bool", lambda context, text, glob: matches(text, glob)),
                 Overload("str, regex -> bool", lambda context, text, regex: matches(text, regex)),
             ),
-            "true if the whole text matches the glob, or a part of it matches the regular expression",
+            "true if the glob matches the whole text, or if the regular expression matches a part of the text",
             'matches("abc", nameglob("a*"))',
             True,
         ),
         Function(
             "re",
             _overload("text -> regex", _regex),
-            "a regular expression (RE2 syntax) for ~, matches and peek; it may match anywhere in the text",
+            "a regular expression (RE2 syntax) for ~, matches and peek. It may match anywhere in the text",
             '"abc" ~ re("b.$")',
             True,
         ),
         Function(
             "nameglob",
             _overload("text -> glob", _glob),
-            "a pattern for a whole text: * matches any characters, ? matches one",
+            "a pattern for a whole text. * matches any characters, and ? matches one character",
             'matches("abc", nameglob("?c"))',
             False,
         ),
@@ -670,14 +670,15 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "ifthenelse",
             _overload("bool, T, T -> T", lambda context, test, yes, no: case_when((test, yes), default=no)),
-            "the second argument if the first is true, the third if it is false or null",
+            "the second argument if the first is true, the third if the first is false or null",
             'ifthenelse(404 >= 400, "bad", "good")',
             "bad",
         ),
         Function(
             "decode",
             _overload("T, (T, U)…, U? -> U", _decode),
-            "the value after the first key that equals the first argument; else the last argument, or null",
+            "the value after the first key that equals the first argument. If no key is equal, the optional last "
+            "argument, or null",
             'decode(2, 1, "one", 2, "two", "many")',
             "two",
         ),
@@ -707,7 +708,8 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                     this=exp.Split(this=text, expression=string(by)), expressions=[number(index)], offset=0
                 ),
             ),
-            "the text cut at a separator: the part with this index, counted from 0; null if there is no such part",
+            "a part of the text, which is cut at each separator. The index of the part counts from 0. Null if "
+            "there is no such part",
             'split("a/b/c", "/", 1)',
             "b",
         ),
@@ -725,18 +727,18 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "peek",
             _overload("str, regex, digits? -> str", _peek),
-            "the first match of the regular expression, or of its group with this number; null if there is no "
-            'such match, and "" if it is empty',
+            "the first match of the regular expression, or of its group with this number. Null if nothing "
+            'matches, and "" if the match is empty',
             'peek("id=42;", re("id=([0-9]+)"), 1)',
             "42",
         ),
         Function(
             "jsonparse",
             _overload("str, text -> str", _json_member),
-            'the member of JSON text at a path such as a.b[0] or ["a b"].c: strings without quotes, other values as '
-            "their JSON without blanks; null if there is no such member, if it is null, or if the text is not JSON or "
-            f"is nested deeper than {MAX_JSON_DEPTH}; the first of several members with one name; names are compared "
-            "as written in JSON",
+            'the member of JSON text at a path such as a.b[0] or ["a b"].c. A string has no quotes, and other '
+            "values are JSON without blanks. Null if the member does not exist or is null, or if the text is not "
+            f"JSON or is nested deeper than {MAX_JSON_DEPTH}. If several members have the same name, the first of "
+            "them. Names are compared as written in JSON",
             """jsonparse('{"a": {"b": [1.50, "x"]}}', "a.b[0]")""",
             "1.50",
         ),
@@ -748,21 +750,21 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 "number, digits? -> float8",
                 _round,
             ),
-            "the number rounded to this many decimal places, halves away from zero",
+            "the number rounded to this many decimal places. Halves are rounded away from zero",
             "round(2.345, 1)",
             2.3,
         ),
         Function(
             "floor",
             _overload("number -> float8", _call_on_float(exp.Floor)),
-            "the largest whole number that is not greater",
+            "the largest whole number that is not greater than the number",
             "floor(-1.5)",
             -2.0,
         ),
         Function(
             "ceil",
             _overload("number -> float8", _call_on_float(exp.Ceil)),
-            "the smallest whole number that is not less",
+            "the smallest whole number that is not less than the number",
             "ceil(-1.5)",
             -1.0,
         ),
@@ -804,31 +806,33 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             _overload(
                 "int -> timestamp", lambda context, ms: context.attempt(from_epoch_ms(context.cast(ms, Type.INT8)))
             ),
-            "the time this many milliseconds after the start of 1970; null if out of range",
+            "the time for milliseconds since 1970. Null if the time is out of range",
             "timestamp(1704067200000)",
             datetime(2024, 1, 1),
         ),
         Function(
             "epoch",
             _overload("timestamp -> int8", lambda context, time: epoch_ms(time)),
-            "milliseconds since 1970",
+            "the time as milliseconds since 1970",
             'epoch(parsedate("2024-01-01", "yyyy-MM-dd"))',
             1704067200000,
         ),
         Function(
             "formatdate",
             _overload("timestamp, text?, zone? -> str", _format),
-            f"the time as text, by a pattern of {DATE_PARTS} and 'quoted text', by default {DATE_FORMAT}; in UTC, or "
-            "in the zone: GMT+2, or a name such as Europe/Berlin, which gives null before 1970 and after 2037",
+            f"the time as text. The pattern consists of {DATE_PARTS} and 'quoted text'. The default is "
+            f"{DATE_FORMAT}. The text is in UTC or in the zone. A zone is GMT+2 or a name such as "
+            "Europe/Berlin. With a name, the result is null before 1970 and after 2037",
             'formatdate(timestamp(0), "dd\'T\'HH:mm", "Asia/Kolkata")',
             "01T05:30",
         ),
         Function(
             "parsedate",
             _overload("str, text?, zone? -> timestamp", _parse),
-            "the time in a text, by a pattern as in formatdate, or 2024-01-31 with or without a time; null if the text "
-            "does not fit; in UTC, or in the zone, as in formatdate: a local time that occurs twice or does not exist "
-            "has the offset before the change of the clocks",
+            "the time in a text. The pattern is as in formatdate. Without a pattern, the text is like "
+            "2024-01-31, with or without a time. Null if the text does not fit. The time is in UTC or in the "
+            "zone, as in formatdate. A local time that occurs twice or does not exist has the offset before the "
+            "change of the clocks",
             'parsedate("07/2024", "MM/yyyy", "GMT+2")',
             datetime(2024, 6, 30, 22),
         ),
@@ -854,7 +858,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "int",
             _whole(Type.INT4),
-            "the value as int4, without its fraction; null if it is not a number or too large",
+            "the value as int4, without its fraction. Null if the value is not a number or is too large",
             'int("-200.7")',
             -200,
         ),
@@ -864,8 +868,8 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 *_whole(Type.INT8),
                 Overload("ip4 -> int8", lambda context, address: context.cast(address, Type.INT8)),
             ),
-            "the value as int8, without its fraction; null if it is not a number or too large; a text with an exponent "
-            "is read as float8",
+            "the value as int8, without its fraction. Null if the value is not a number or is too large. A text "
+            "with an exponent is read as float8",
             'int8("12345678901")',
             12345678901,
         ),
@@ -875,7 +879,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 Overload("str -> float8", _number_of_text(_DECIMAL, Type.FLOAT8)),
                 Overload("number -> float8", lambda context, value: context.cast(value, Type.FLOAT8)),
             ),
-            "the value as float8; null if it is not a number",
+            "the value as float8. Null if the value is not a number",
             'float8("1.5e3")',
             1500.0,
         ),
@@ -885,7 +889,8 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 Overload("str -> bool", _bool_of_text),
                 Overload("number -> bool", lambda context, value: exp.NEQ(this=paren(value), expression=number(0))),
             ),
-            "true and false from text, ignoring case, and null from other text; from a number, true if it is not 0",
+            "true or false from text, ignoring case, and null from other text. From a number, true if the number "
+            "is not 0",
             'bool("True")',
             True,
         ),
@@ -896,7 +901,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 Overload("str -> ip4", _ip_of_text),
                 Overload("int -> ip4", _ip_of_number),
             ),
-            "the value as an address; null if it is not one",
+            "the value as an address. Null if the value is not an address",
             'ip4("10.0.0.1") = 10.0.0.1',
             True,
         ),
@@ -910,7 +915,8 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                     Overload("-> int8", lambda context: exp.Count(this=exp.Star())),
                     Overload("any -> int8", _call(exp.Count)),
                 ),
-                "the number of rows, or of values that are not null; sum(int(…)) counts rows where a condition holds",
+                "the number of rows, or the number of values that are not null. sum(int(…)) counts rows where a "
+                "condition holds",
                 "count(status)",
                 3,
             ),
@@ -921,14 +927,14 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                     Overload("float8 -> float8", _call(exp.Sum)),
                     _measure(exp.Sum)[1],
                 ),
-                f"the sum; null if an int8 cannot hold it; {_LEFT_OUT}",
+                f"the sum. Null if an int8 cannot hold the sum. {_LEFT_OUT}",
                 "sum(status)",
                 804,
             ),
             (
                 "avg",
                 (Overload("int -> float8", deviation.mean), *_measure(exp.Avg)),
-                f"the mean; {_LEFT_OUT}",
+                f"the mean. {_LEFT_OUT}",
                 "avg(status)",
                 268.0,
             ),
@@ -937,14 +943,14 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             (
                 "first",
                 _overload("T -> T", _by_time(exp.ArgMin)),
-                "the value with the earliest eventdate; if several events have this eventdate, any of their values",
+                "the value with the earliest eventdate. If several events have this eventdate, one of their values",
                 "first(status)",
                 200,
             ),
             (
                 "last",
                 _overload("T -> T", _by_time(exp.ArgMax)),
-                "the value with the latest eventdate; if several events have this eventdate, any of their values",
+                "the value with the latest eventdate. If several events have this eventdate, one of their values",
                 "last(seconds)",
                 9.5,
             ),
@@ -955,16 +961,16 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                     Overload("int8 -> float8", deviation.deviation_of_halves),
                     *_measure(exp.StddevSamp),
                 ),
-                f"the sample standard deviation; null for fewer than two values; {_LEFT_OUT}",
+                f"the sample standard deviation. Null for fewer than two values. {_LEFT_OUT}",
                 "round(stddev(seconds), 3)",
                 4.359,
             ),
-            ("median", _measure(exp.Median), f"the middle value; {_LEFT_OUT}", "median(seconds)", 2.5),
+            ("median", _measure(exp.Median), f"the middle value. {_LEFT_OUT}", "median(seconds)", 2.5),
             (
                 "percentile",
                 _percentile(),
-                "the percentile p, from 0 to 100: the value at position p / 100 * (n - 1) of the n sorted values, "
-                "counted from 0; between two positions it is interpolated linearly; 50 gives the median; "
+                "the percentile p, from 0 to 100. It is the value at position p / 100 * (n - 1) of the n sorted "
+                "values, counted from 0. Between two positions, it is interpolated linearly. 50 gives the median. "
                 f"{_LEFT_OUT}",
                 "percentile(seconds, 90)",
                 8.1,
@@ -972,7 +978,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             (
                 "collectdistinct",
                 tuple(map(_collect, TEXT_OF)),
-                "the distinct values as text, sorted, separated by ', '",
+                "the distinct values as one text, sorted and separated by ', '",
                 "collectdistinct(user)",
                 "ann, bob, cid",
             ),

@@ -187,7 +187,7 @@ PROFILE_SETTINGS = {
         ),
         ProfileSetting(
             "max_rows",
-            "largest number of rows in an answer",
+            "maximum number of rows in an answer",
             partial(parse_count, least=1),
             "SVCCTL_MAX_ROWS",
             strictness=lambda value: -value,

@@ -53,28 +53,30 @@ DEMO = _setting("SVCCTL_DEMO", "how far back demo events begin; 0 for no demo ev
 QUERY_TIME = _setting("SVCCTL_QUERY_TIME", "time limit of a query at the local service", parse_length, "10m")
 PADDING_TIME = _setting("SVCCTL_PADDING_TIME", "time without rows until a client gets padding", parse_length, "5s")
 LAG_TIME = _setting("SVCCTL_LAG", "how long a continuous query waits for late events of a period", _time_or_zero, "10s")
-CONNECTIONS = _setting("SVCCTL_CONNECTIONS", "most open connections of the local service", _count, "500")
-ACCESS_EVENTS = _setting("SVCCTL_ACCESS_EVENTS", "most requests that the table service.access keeps", _count, "100000")
-ACCESS_TIME = _setting("SVCCTL_ACCESS_TIME", "how long the table service.access keeps a request", parse_length, "30d")
-QUERY_PLACES = _setting("SVCCTL_QUERY_PLACES", "queries that the local service works on at once", _count, "8")
-OPEN_QUERIES = _setting(
-    "SVCCTL_OPEN_QUERIES", "most open queries of one domain; others are refused with 429", _count, "64"
+CONNECTIONS = _setting("SVCCTL_CONNECTIONS", "maximum number of open connections of the local service", _count, "500")
+ACCESS_EVENTS = _setting(
+    "SVCCTL_ACCESS_EVENTS", "maximum number of requests in the table service.access", _count, "100000"
 )
-RUNNING_JOBS = _setting("SVCCTL_RUNNING_JOBS", "most running jobs of one domain", _count, "64")
-TOTAL_JOBS = _setting("SVCCTL_TOTAL_JOBS", "most running jobs of all domains together", _count, "256")
+ACCESS_TIME = _setting("SVCCTL_ACCESS_TIME", "how long the table service.access keeps a request", parse_length, "30d")
+QUERY_PLACES = _setting("SVCCTL_QUERY_PLACES", "number of queries that the local service works on at once", _count, "8")
+OPEN_QUERIES = _setting("SVCCTL_OPEN_QUERIES", "maximum number of open queries of one domain", _count, "64")
+RUNNING_JOBS = _setting("SVCCTL_RUNNING_JOBS", "maximum number of running jobs of one domain", _count, "64")
+TOTAL_JOBS = _setting("SVCCTL_TOTAL_JOBS", "maximum number of running jobs of all domains", _count, "256")
 LOAD_TIME = _setting("SVCCTL_LOAD_TIME", "time limit of a load", parse_length, "2h")
-LOAD_BYTES = _setting("SVCCTL_LOAD_BYTES", "largest unpacked size of all files of a load", parse_size, "100GB")
+LOAD_BYTES = _setting("SVCCTL_LOAD_BYTES", "maximum unpacked size of all files of a load", parse_size, "100GB")
 LOAD_RATIO = _setting(
-    "SVCCTL_LOAD_RATIO", "largest unpacked size of a large file, as a multiple of its packed size", _count, "5000"
+    "SVCCTL_LOAD_RATIO", "maximum unpacked size of a large file, as a multiple of its packed size", _count, "5000"
 )
 LOAD_MEMORY = _setting("SVCCTL_LOAD_MEMORY", "memory that a load uses for reading files", parse_size, "500MB")
 LOAD_DEPTH = _setting(
     "SVCCTL_LOAD_DEPTH", "levels of nested JSON that become columns; with 1, objects are text", _count, "5"
 )
 LOAD_NESTED_COLUMNS = _setting(
-    "SVCCTL_LOAD_NESTED_COLUMNS", "most columns that nested JSON adds to a file", _count, "200"
+    "SVCCTL_LOAD_NESTED_COLUMNS", "maximum number of columns that nested JSON adds to a file", _count, "200"
 )
-LOAD_COLUMNS = _setting("SVCCTL_LOAD_COLUMNS", "most columns that loads add to a table", parse_count, "200")
+LOAD_COLUMNS = _setting(
+    "SVCCTL_LOAD_COLUMNS", "maximum number of columns that loads add to a table", parse_count, "200"
+)
 LINE_END = _setting("SVCCTL_LINE_END", "line end in answers of the local service", str, "lf", "lf", "crlf")
 CORS_ORIGINS = _setting("SVCCTL_CORS_ORIGINS", "origins of web pages that may use the local service (CORS)", _origins)
 DESTINATIONS_ALLOWED = _setting(allowed_hosts.VARIABLE, "hosts that jobs may deliver to", allowed_hosts.parse)

@@ -451,7 +451,7 @@ FORMATS = {
         OutputFormat(
             "json",
             "json",
-            "one JSON document, with the rows in its member object",
+            "one JSON document, with the rows in the member 'object'",
             _array,
             whole=_envelope,
             endings=("json",),

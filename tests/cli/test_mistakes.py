@@ -104,7 +104,7 @@ EXPORT = "see 'svcctl export --help'"
         (
             "help list",
             "no help topic or command 'list'\nhint: in a query, write collectdistinct(…); "
-            "list is in 'svcctl help service' and 'svcctl help destinations'",
+            "list is in 'svcctl help destinations' and 'svcctl help service'",
         ),
         (
             "help CRON",

@@ -110,7 +110,11 @@ def _host(variable: str, text: str) -> str:
         if not isinstance(_address(host), ipaddress.IPv6Address):
             raise _unusable(variable, "its host is not an IPv6 address")
         return host
-    if not re.fullmatch(_NAME, text):
+    try:
+        is_name = re.fullmatch(_NAME, text) is not None and bool(text.encode("idna"))
+    except UnicodeError:  # a part of the name is longer than 63 bytes, or has a character that names cannot have
+        is_name = False
+    if not is_name:
         raise _unusable(variable, "its host is not a name or an address" if text else "it has no host")
     return text
 
@@ -212,6 +216,8 @@ def _ascii(pattern: str) -> str:
     return ".".join(labels)
 
 
+_MAPPED_BITS = 96
+"""The length of the prefix ::ffff:, which is before an IPv4 address that is written as IPv6."""
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -234,8 +240,15 @@ def _zone(address: IPAddress) -> str:
 
 
 def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
-    """Parse a range of IP addresses. The last numbers of an IPv4 address may be missing, as in 169.254/16."""
+    """Parse a range of IP addresses. The last numbers of an IPv4 address may be missing, as in 169.254/16.
+
+    A range of IPv4 addresses that is written as IPv6 is converted to IPv4, as in `_plain`.
+    """
     start, _, length = text.partition("/")
     if ":" not in start:
         start += ".0" * (3 - start.count("."))
-    return ipaddress.ip_network(f"{start}/{length}", strict=False)
+    network = ipaddress.ip_network(f"{start}/{length}", strict=False)
+    mapped = getattr(network.network_address, "ipv4_mapped", None)
+    if mapped is None or network.prefixlen < _MAPPED_BITS:
+        return network
+    return ipaddress.IPv4Network((mapped, network.prefixlen - _MAPPED_BITS))

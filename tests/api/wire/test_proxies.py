@@ -92,6 +92,7 @@ ESCAPES = "in its user name and password, write / as %2F, ? as %3F and # as %23"
 BLANK = "it contains a blank or a character that cannot be printed"
 BRACKETS = "its host and port cannot be read; an IPv6 address needs brackets, as in [::1]:3128"
 NO_HOST = "it has no host"
+NO_NAME = "its host is not a name or an address"
 MORE = "something follows its host and port"
 
 
@@ -127,7 +128,9 @@ MORE = "something follows its host and port"
         ("http://[::1", BRACKETS),
         ("http:p:3128", BRACKETS),
         ("http://[p]:3128", "its host is not an IPv6 address"),
-        ("http://p\\q:3128", "its host is not a name or an address"),
+        ("http://p\\q:3128", NO_NAME),
+        (f"http://{'p' * 64}.example:3128", NO_NAME),
+        ("http://p..example:3128", NO_NAME),
         ("http://p/proxy.pac", MORE),
         ("http://p:3128/?x", MORE),
         ("http://ann:hunter2%ff@p", "its user name or password is not UTF-8"),
@@ -184,6 +187,9 @@ def is_excepted(entries: str, host: str, port: int = 443) -> bool:
         ("FD00::/8", "fd12::3", "fe12::3"),
         ("[fd00::]/8", "fd12::3", "10.0.0.1"),
         ("10.0.0.0/8", "::ffff:10.0.0.1", "::ffff:11.0.0.1"),
+        ("::ffff:10.0.0.0/104", "10.1.2.3", "11.0.0.1"),
+        ("[::ffff:a00:0]/104", "::ffff:10.1.2.3", "::ffff:11.0.0.1"),
+        ("::/0", "fd12::3", "10.0.0.1"),
         ("fe80::1", "fe80::1%eth0", "fe80::2%eth0"),
         ("fe80::1%eth0", "fe80::1%eth0", "fe80::1%eth1"),
         ("fe80::/10", "fe80::1%eth0", "fd80::1"),

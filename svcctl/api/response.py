@@ -6,6 +6,7 @@ bytes.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
@@ -311,17 +312,20 @@ class QueryResponse:
 def _without_page_or_error(
     body: Iterator[bytes], content_type: str, mode: Mode, delivered: Delivered
 ) -> Iterator[bytes]:
-    """Yield the body without the padding at its beginning.
+    """Yield the body without the padding at its beginning, and without the byte order mark before JSON.
 
     Raises an error if the body is a web page. In a format other than JSON, a body that states an error in JSON also
     raises an error.
     """
     head = b""
-    while not (start := head.lstrip(b" \t\r\n,")) and len(head) < MAX_BODY:
+    mark = BOM_UTF8 if mode.json else b""
+    while mark.startswith(start := head.lstrip(b" \t\r\n,")) and len(head) < MAX_BODY:
         chunk = next(body, None)
         if chunk is None:
             break
         head = (head + chunk).lstrip(mode.padding)
+        if mark and head.startswith(mark):
+            head, mark = head.removeprefix(mark).lstrip(mode.padding), b""
     says_html, says_json = "html" in content_type.lower(), "json" in content_type.lower()
     # The first column of a csv may have any name, so an exact answer may begin like a web page.
     perhaps_page = start.startswith(b"<") and (says_html or not (mode.name == "xml" or delivered.exact))

@@ -1,5 +1,6 @@
 """Every response format, whole and cut at every byte, in one piece and byte by byte, padded, and ending in errors."""
 
+import codecs
 import io
 import json
 import time
@@ -82,7 +83,7 @@ EXPECTED: dict[str, list[tuple[Any, ...]]] = {
     "tsv": [("1", 'a "b"\t\n c', "true"), ("2", "", ""), ("3", "x.error\t500\t", "false")],
 }
 LINES = ("json/simple", "json/simple/compact", "csv", "tsv")
-EMPTY_IS_MALFORMED = ("json", "json/compact", "json/simple/compact")
+EMPTY_IS_MALFORMED = ("json", "json/compact", "json/simple/compact", "msgpack")
 
 
 def answer(mode: str, pieces: Iterable[bytes], content_type: str = "") -> QueryResponse:
@@ -233,6 +234,13 @@ def test_padding_between_rows_is_dropped_and_never_inside_values(mode: str) -> N
     assert raw(mode, PADDED[mode]) == (UNPADDED[mode], None)
     if MODES[mode].counts:
         assert [row[0] for row in answer(mode, bytewise(PADDED[mode])).rows()] == ["    x", "y"]
+
+
+@pytest.mark.parametrize("mode", [name for name, mode in MODES.items() if mode.json])
+@pytest.mark.parametrize("padding", [b"", b"\n"])
+def test_a_byte_order_mark_before_json_is_dropped(mode: str, padding: bytes) -> None:
+    marked = padding + codecs.BOM_UTF8 + padding + BODIES[mode]
+    assert raw(mode, marked) == (BODIES[mode], None)
 
 
 @pytest.mark.parametrize("padding", [b"    ", b"\n", b" \r\n"])
@@ -474,7 +482,7 @@ NO_ROWS = "its object does not hold rows"
     ("modes", "body", "message"),
     [
         (EMPTY_IS_MALFORMED, b"", "it is empty"),
-        (EMPTY_IS_MALFORMED, b"    \n\n", "it is empty"),
+        (EMPTY_IS_MALFORMED[:3], b"    \n\n", "it is empty"),
         (("json", "json/compact"), b"null", "it is not an envelope"),
         (("json", "json/compact"), b"[]\n", "it is not an envelope"),
         (("json", "json/compact"), b"[1]", "it is not an envelope"),

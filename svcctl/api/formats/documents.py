@@ -425,7 +425,10 @@ class MsgpackReader:
 
     def kind(self) -> Kind:
         at = self._unpacker.tell() - self._base
-        head = self._kept[at] if at < len(self._kept) else next(iter(self._next()), 0)
+        ahead = self._kept[at : at + 1] or self._next()[:1]
+        if not ahead:
+            return "end"
+        head = ahead[0]
         if 0x80 <= head <= 0x8F or head in (0xDE, 0xDF):
             return "map"
         return "array" if 0x90 <= head <= 0x9F or head in (0xDC, 0xDD) else "value"

@@ -36,8 +36,11 @@ MAX_BYTES = 64_000
 A longer text is probably from the wrong file, or from a command that does not end.
 """
 
-_AROUND = "\ufeff \t\r\n"
-"""The characters that are stripped from both ends of a secret: byte order marks, blanks, tabs and line ends."""
+_AROUND = "\ufeff \xa0\t\r\n"
+"""The characters that are stripped from both ends of a secret: byte order marks, blanks, tabs and line ends.
+
+A no-break space is also a blank. It gets into a secret that is copied from a web page.
+"""
 _LINE_END = "[\n\r\x0b\x0c\x85\u2028\u2029]"
 _CONTROL = "[\x00-\x1f\x7f-\x9f]"
 _OTHER_MARKS = {

@@ -60,6 +60,7 @@ GOOD = {
     b"hush\n": "hush",
     b"\xef\xbb\xbf \thush\t \r\n\r\n": "hush",
     b"\n\xef\xbb\xbfhush\xef\xbb\xbf": "hush",
+    "\xa0hush\xa0\n".encode(): "hush",
     b"two words": "two words",
     "pässwörd \u200b€".encode(): "pässwörd \u200b€",
 }

@@ -36,7 +36,7 @@ from svcctl.errors import UsageError
 from svcctl.io import home
 from svcctl.io.yaml_text import PlainText, json_value
 from svcctl.profiles.secrets import SecretCommand, SecretFile, secret_text
-from svcctl.words import is_secret, mask, mask_urls
+from svcctl.words import is_secret, json_text, mask, mask_urls
 
 KEYS = ("name", "query", "from", "to", "time_zone", "destination", "state")
 RUNNING, STOPPED = "running", "stopped"
@@ -88,7 +88,7 @@ class WrittenJob:
     def place(self) -> str:
         """The destination in words, without secrets."""
         shown = {**self.params, **dict.fromkeys(self.secrets, mask())}
-        return " ".join([self.type, *(f"{key}={mask_urls(str(value))}" for key, value in shown.items())])
+        return " ".join([self.type, *(f"{key}={mask_urls(json_text(value))}" for key, value in shown.items())])
 
     def request(self, from_: Moment | None = None, continues: str | None = None) -> QueryRequest:
         """Return the request that launches the job. Also reads the secrets."""

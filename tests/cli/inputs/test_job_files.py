@@ -226,3 +226,10 @@ def test_the_last_two_digits_of_a_hash_are_those_of_the_name_of_the_files(tmp_pa
         hashes.append(read(file).hash)
     same, changed, renamed = hashes
     assert (same[:6] == changed[:6], same[-2:] == changed[-2:], same[-2:] == renamed[-2:]) == (False, True, False)
+
+
+@pytest.mark.parametrize("written", ["true", "1.5", "10", "text", "007"])
+def test_a_plan_shows_a_parameter_as_the_file_spells_it(tmp_path: Path, written: str) -> None:
+    file = tmp_path / "jobs.yaml"
+    file.write_text(WHOLE.replace("topic: fails", f"topic: fails\n    unknown.key: {written}"))
+    assert f"unknown.key={written}" in read(file).place.split()

@@ -288,7 +288,7 @@ def _tls(subject: TestedProfile) -> StepFinding:
     days = int((end - subject.clock()) // UNITS["d"])
     text = (
         f"{version}, certificate of {_part(certificate, 'subject')} by {_part(certificate, 'issuer')}, "
-        f"until {datetime.fromtimestamp(end, UTC):%Y-%m-%d} ({days} days)"
+        f"until {datetime.fromtimestamp(end, UTC):%Y-%m-%d} ({counted(days, 'day')})"
     )
     if days < RENEW_DAYS:
         return StepFinding(text, "ask whoever runs the service to renew it", WARNING)

@@ -328,7 +328,7 @@ def as_svcctl_error(error: BaseException) -> BaseException:
     if isinstance(error, OSError) and isinstance(error.filename, str | bytes):
         return UsageError(f"{os.fsdecode(error.filename)} cannot be used: {reason(error)}")
     if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
-        return UsageError(f"'{error.object}' holds bytes that are not UTF-8")
+        return UsageError(f"'{error.object}' contains bytes that are not UTF-8")
     return error
 
 

@@ -131,7 +131,7 @@ def _check_arguments(arguments: Mapping[str, Any]) -> None:
         if arguments[argument] is not None and arguments[alternative] is not None:
             raise _unusable(f"{argument} and {alternative} exclude each other")
     if (arguments["api_key"] is None) != (arguments["api_secret"] is None):
-        raise _unusable("api_key and api_secret are given together")
+        raise _unusable("api_key and api_secret must be given together")
 
 
 def _profile(arguments: Mapping[str, Any], mappings: Mapping[str, Mapping[str, str]]) -> Profile:
@@ -174,13 +174,13 @@ def _check_texts(**arguments: Any) -> None:
     """Raise UsageError for an argument that is neither text nor None."""
     for name, value in arguments.items():
         if value is not None and not isinstance(value, str):
-            raise _unusable(f"{name} is not text but {type(value).__name__}")
+            raise _unusable(f"{name} must be text, not {type(value).__name__}")
 
 
 def _check_mapping(name: str, value: object) -> None:
     """Raise UsageError for an argument that is neither a mapping nor None."""
     if value is not None and not isinstance(value, Mapping):
-        raise _unusable(f"{name} is not a dict but {type(value).__name__}")
+        raise _unusable(f"{name} must be a dict, not {type(value).__name__}")
 
 
 def _whole(name: str, value: Any) -> int | None:
@@ -192,7 +192,7 @@ def _whole(name: str, value: Any) -> int | None:
 
     if value is None or (isinstance(value, Integral) and not isinstance(value, bool)):
         return None if value is None else int(value)
-    raise _unusable(f"{name} is not a whole number but {type(value).__name__}")
+    raise _unusable(f"{name} must be a whole number, not {type(value).__name__}")
 
 
 def _ignored(text: str) -> None:
@@ -422,7 +422,7 @@ class QueryAnswer(Iterator["tuple[Any, ...]"]):
 
         self._check_open()
         if self._rows is not None:
-            raise _unusable("a part of the answer was read as tuples")
+            raise _unusable("the answer cannot be read as Arrow: a part of it was already read as tuples")
         extras.need("parquet", "Arrow")
         self._packer.packs, self._packer.bytes = True, self._at_once
         self._rows = iter(())
@@ -447,7 +447,7 @@ class QueryAnswer(Iterator["tuple[Any, ...]"]):
     def _check_open(self) -> None:
         self._check_process()
         if self._state == "read":
-            raise _unusable("the answer was read already: an answer is read once")
+            raise _unusable("the answer was already read, and can be read only once")
         if self._state == "closed":
             raise _unusable("the answer is closed")
 
@@ -562,7 +562,7 @@ def _typed(moment: Moment, name: str) -> Typed:
     from svcctl.dates.shorthand import parse_moment
 
     if isinstance(moment, float | datetime) and str(moment) in ("nan", "NaT"):  # NaT of pandas is a datetime
-        raise _unusable(f"{name} is not a date but {moment}")
+        raise _unusable(f"{name} must be a date, not {moment}")
     if isinstance(moment, datetime):
         if moment.utcoffset() is None:
             raise _unusable(
@@ -575,7 +575,7 @@ def _typed(moment: Moment, name: str) -> Typed:
         return parse_moment(moment)
     if isinstance(moment, Integral | float) and not isinstance(moment, bool):
         return check_epoch(float(moment) if isinstance(moment, float) else int(moment))  # numpy has other types
-    raise _unusable(f"{name} is not a date but {type(moment).__name__}", "give text, epoch seconds or a datetime")
+    raise _unusable(f"{name} must be a date, not {type(moment).__name__}", "give text, epoch seconds or a datetime")
 
 
 class JobOperations:

@@ -334,7 +334,7 @@ def test_an_answer_is_read_once(client: svcctl.ServiceClient) -> None:
     answer = client.query("from sample", from_="2024-01-31")
     assert len(list(answer)) == 4
     for read in (answer.arrow, answer.batches, lambda: list(answer)):
-        with pytest.raises(errors.UsageError, match="read once"):
+        with pytest.raises(errors.UsageError, match="read only once"):
             read()
     begun = client.query("from sample", from_="2024-01-31")
     next(begun)

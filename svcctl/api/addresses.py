@@ -122,7 +122,7 @@ def trust(verify: bool | str, urls: tuple[str, ...]) -> ssl.SSLContext | None:
     return context
 
 
-_NO_CERTIFICATE = "it has no certificate in PEM format that can be read"
+_NO_CERTIFICATE = "it has no readable certificate in PEM format"
 _HASHED_NAME = r"[0-9a-f]{8}\.[0-9]+"
 
 
@@ -184,13 +184,13 @@ def segment(name: str) -> str:
     Raises UsageError for an empty name, for `.` and `..`, and for a name that is not valid text.
     """
     if not isinstance(name, str):
-        raise UsageError(f"a name is not text but {type(name).__name__}")
+        raise UsageError(f"a name must be text, not {type(name).__name__}")
     if name in ("", ".", ".."):
         raise UsageError(f"'{name}' cannot be used as a name")
     try:
         return quote(name, safe="@")
     except UnicodeEncodeError:
-        raise UsageError(f"'{name}' holds bytes that are not UTF-8") from None
+        raise UsageError(f"'{name}' contains bytes that are not UTF-8") from None
 
 
 _NO_TLS = (
@@ -198,10 +198,10 @@ _NO_TLS = (
     "check the port in base_url; plain http, which is for this machine only, begins with http://",
 )
 _ENDED = ("the connection was closed during the TLS handshake", _NO_TLS[1])
-_TOO_OLD = ("it speaks only versions of TLS that are too old", "ask whoever runs the service for TLS 1.2 or newer")
+_TOO_OLD = ("it only supports versions of TLS that are too old", "ask the operator of the service for TLS 1.2 or newer")
 _REFUSED = (
     "it refused the TLS handshake",
-    "it may ask for a client certificate, which svcctl does not send, or speak no cipher in common",
+    "the service may require a client certificate, which svcctl does not send, or share no cipher with svcctl",
 )
 _FAILURES = {
     **dict.fromkeys(("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"), _NO_TLS),
@@ -237,7 +237,8 @@ def tls_failure(error: BaseException, *, connected: bool = False) -> tuple[str, 
     if isinstance(error, ssl.SSLCertVerificationError):
         meaning = f"its certificate is not accepted: {error.verify_message.rstrip('.')}"
         if error.verify_code in _DATES:
-            return meaning, "the service must renew it, unless this machine's clock is wrong"
+            advice = "check this machine's clock; if it is right, ask the operator of the service for a new certificate"
+            return meaning, advice
         if error.verify_code in _NAMES:
             return meaning, "check the host in base_url: the certificate is for another name"
         return meaning, None

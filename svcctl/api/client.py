@@ -156,7 +156,7 @@ class Client:
         from svcctl.api.response import MODES, QueryResponse
 
         if request.destination is not None:
-            raise UsageError("a query with a destination is launched, not read")
+            raise UsageError("a query with a destination must be launched, not read")
         if not MODES[request.mode].counts:
             self._guard.check_limit(request.mode, request.limit)
         headers = None if late is None else {LATE_HEADER: "lines"}
@@ -204,7 +204,7 @@ class Client:
                     stack.close()
                     rows = stack.enter_context(self.query(request, reader=reader)).raw()
                     if next(rows) != heading:
-                        raise IncompleteResult("the result is incomplete: its columns change")
+                        raise IncompleteResult("the result is incomplete: its columns changed")
                     yield from rows
 
             yield QueryResponse(answer.mode, "", blocks(), answer.cid, exact=True, guard=self._guard)
@@ -212,7 +212,7 @@ class Client:
     def launch(self, request: QueryRequest) -> str:
         """Launch a query that sends its rows to a destination, and return the ID of its job."""
         if request.destination is None:
-            raise UsageError("a query without a destination is read, not launched")
+            raise UsageError("a query without a destination must be read, not launched")
         with _explained(request):
             job = self._sender.send(self._query_call(request, repeatable=False), launched)
         _raise_job_failure(job)
@@ -540,7 +540,7 @@ def _body(response: Response) -> Iterator[bytes]:
     except DecodingError as error:
         raise IncompleteResult(f"the result is incomplete: {error}") from None
     except TimeoutException:
-        raise IncompleteResult("the result is incomplete: the service fell silent") from None
+        raise IncompleteResult("the result is incomplete: the service stopped sending") from None
     except RequestError:
         raise IncompleteResult(BROKEN) from None
 

@@ -189,7 +189,7 @@ TYPES: Mapping[str, DestinationType] = {
             Parameter("aws.endpoint", "service with the S3 API to use instead of AWS", form=_WEB, place=True),
             Parameter("aws.accesskey", "access key", needs=("aws.secretkey", "")),
             Parameter("aws.secretkey", "secret key", secret=True),
-            Parameter("format", "packing of the csv files", form=_word("plain", "gzip", "zip"), default="plain"),
+            Parameter("format", "compression of the csv files", form=_word("plain", "gzip", "zip"), default="plain"),
             Parameter("file.password", "password of the zip file", secret=True, needs=("format", "zip")),
             Parameter(_OBJECTS, "name of the files, without number and ending (default: the job's ID)", place=True),
             Parameter(
@@ -198,9 +198,9 @@ TYPES: Mapping[str, DestinationType] = {
                 form=_FLAG,
                 default="true",
             ),
-            Parameter("retention.size", "size in MB that completes a file", form=_number(50, 500), default="100"),
+            Parameter("retention.size", "size in MB at which a file is complete", form=_number(50, 500), default="100"),
             Parameter(
-                "retention.time", "age in seconds that completes a file", form=_number(300, 86_400), default="300"
+                "retention.time", "age in seconds at which a file is complete", form=_number(300, 86_400), default="300"
             ),
             _NAME,
         ),
@@ -218,8 +218,12 @@ TYPES: Mapping[str, DestinationType] = {
                 "file", "path of the files, without their numbers", example="/logs/web.csv", form=_PATH, place=True
             ),
             Parameter("dfs.replication", "copies of each block", form=_number(1, 512)),
-            Parameter("retention.size", "size in MB that completes a file", form=_number(1, 10_000), default="128"),
-            Parameter("retention.time", "age in seconds that completes a file", form=_number(1, 86_400), default="300"),
+            Parameter(
+                "retention.size", "size in MB at which a file is complete", form=_number(1, 10_000), default="128"
+            ),
+            Parameter(
+                "retention.time", "age in seconds at which a file is complete", form=_number(1, 86_400), default="300"
+            ),
             _NAME,
         ),
         local="The rows are in several files. For /logs/web.csv, the files are /logs/web_000.csv, /logs/web_001.csv "

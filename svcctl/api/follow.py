@@ -105,8 +105,8 @@ class Memory:
             return None, self._copy()
         if self._newest is None or self._forgotten >= self._newest:
             raise IncompleteResult(
-                f"the connection broke after more than {self._most} rows with the date of the newest event or a later "
-                "one: it cannot be resumed"
+                f"the connection broke, and the query cannot be resumed: more than {self._most} rows have the date of "
+                "the newest event, or a later date"
             )
         return self._forgotten + 1, self._copy()
 
@@ -207,7 +207,7 @@ class Follow:
         """
         if self._since is None or self.row_count == self._limit or 0 < self._again <= self._clock() - QUIET_SECONDS:
             return None
-        missing = f"the events since {self._since} have not all arrived"
+        missing = f"not all events since {self._since} have arrived"
         why = missing if self._again else f"there has been no connection since {self._since}"
         return IncompleteResult(f"the result is incomplete: {why}")
 
@@ -311,7 +311,7 @@ class Follow:
         if len(places) < len(self.columns):
             gone = next(column.name for column in self.columns if column not in now)
             raise ServiceError(
-                f"the column {gone} of the answer is gone or has another type now, so the query cannot be resumed"
+                f"the column {gone} of the answer was removed or has a new type, so the query cannot be resumed"
             )
         return lambda row: tuple(row[place] for place in places)
 
@@ -337,13 +337,13 @@ class Follow:
 
     def _reconnect(self, reason: str) -> None:
         if "eventdate" not in [column.name for column in self.columns]:
-            raise IncompleteResult(f"{reason}, and without eventdate among its columns the query cannot be resumed")
+            raise IncompleteResult(f"{reason}, and a query without the column eventdate cannot be resumed")
         if self._undated is not None:
-            raise IncompleteResult(f"{reason}, and as an eventdate is {self._undated} the query cannot be resumed")
-        if self._recounted:
             raise IncompleteResult(
-                f"{reason}, and with {' and '.join(self._recounted)} in it the query cannot be resumed"
+                f"{reason}, and the query cannot be resumed, because an eventdate is {self._undated}"
             )
+        if self._recounted:
+            raise IncompleteResult(f"{reason}, and a query with {' and '.join(self._recounted)} cannot be resumed")
         self._since = self._since or f"{datetime.fromtimestamp(self._clock(), UTC):%Y-%m-%d %H:%M:%S} UTC"
         self._again = 0.0
         last_note: tuple[str, str | None] | None = None

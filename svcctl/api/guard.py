@@ -31,7 +31,8 @@ class Guard(NamedTuple):
     def too_many_rows(self) -> TooManyRows:
         """Return the error for an answer with more rows than `max_rows`."""
         return TooManyRows(
-            f"the result has more than {counted(self.max_rows or 0, 'row')}: max_rows of {self.max_rows_source}",
+            f"the result has more than {counted(self.max_rows or 0, 'row')}, the limit of max_rows of "
+            f"{self.max_rows_source}",
             rows=self.max_rows,
             reason="too-many-rows",
             data={"max_rows": self.max_rows},
@@ -45,8 +46,8 @@ class Guard(NamedTuple):
         if self.max_rows is None or (limit is not None and limit <= self.max_rows):
             return
         raise UsageError(
-            f"the rows of {mode} are not counted, so it needs a limit of at most {self.max_rows}: max_rows of "
-            f"{self.max_rows_source}",
+            f"rows of {mode} are not counted, so the query needs a limit of at most {self.max_rows}, which is max_rows "
+            f"of {self.max_rows_source}",
             reason="uncounted-rows",
             data={"max_rows": self.max_rows},
         )

@@ -35,11 +35,11 @@ def encoded(fields: Mapping[str, Any], name: str = "the request") -> bytes:
         text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        raise UsageError(f"{name} holds bytes that are not UTF-8") from None
+        raise UsageError(f"{name} contains bytes that are not UTF-8") from None
     except TypeError as error:
         raise UsageError(f"{name} cannot be sent: {error}") from None
     except ValueError:
-        raise UsageError(f"{name} holds NaN or an infinite number, which JSON does not have") from None
+        raise UsageError(f"{name} contains NaN or an infinite number, which JSON cannot express") from None
 
 
 def value_of(body: bytes) -> Any:

@@ -222,6 +222,6 @@ def check_table_name(name: str) -> None:
     """Raise UsageError if the name of a table would need back quotes in a query."""
     if not _TABLE_NAME.fullmatch(name):
         raise UsageError(
-            f"'{name}' cannot name a table",
-            hint="use letters, digits and _ in parts joined by dots, which begin with no digit, as in web.access",
+            f"'{name}' cannot be the name of a table",
+            hint="join parts of letters, digits and _ with dots, as in web.access; a part cannot begin with a digit",
         )

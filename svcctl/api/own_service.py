@@ -386,7 +386,7 @@ def _unverified(response: RawResponse) -> SvcctlError:
     if error is not None and is_exact(response.headers) and error.reason != "no-route":
         return error
     return ServiceError(
-        "this service cannot verify jobs: only svcctl's own service can, of this version or a newer one",
+        "this service cannot verify jobs: only svcctl's own service of this version or newer can",
         reason="cannot-verify",
     )
 
@@ -416,7 +416,7 @@ def _check_failed(error: Mapping[str, Any]) -> SvcctlError:
     """
     status, message, reason = error.get("status"), str(error.get("message")), str(error.get("reason") or "failed")
     if status in (401, 403):
-        hint = "the service delivers with the credentials that the job was launched with"
+        hint = "the service uses the credentials with which the job was launched"
         return CredentialsError(message, hint=hint, reason=reason)
     if status == 503:
         return Unavailable(message, reason=reason)

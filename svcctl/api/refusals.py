@@ -402,8 +402,8 @@ def launched(response: Response) -> Job:
         if isinstance(part, str) and len(ids := set(re.findall(_UUID, part))) == 1:
             return Job(ids.pop(), "")
     raise ServiceError(
-        f"the query is launched, but no job ID is found in the answer: {' '.join(text.split()) or 'nothing'}",
-        hint="the job runs",
+        f"the query was launched, but the answer has no job ID: {' '.join(text.split()) or 'it is empty'}",
+        hint="the job is running",
         reason="no-job-id",
     )
 
@@ -450,14 +450,14 @@ def records(payload: Any, *needs: str, key: str = "object") -> list[Mapping[str,
     """
     items = payload.get(key) if isinstance(payload, Mapping) else payload
     if not isinstance(items, list):
-        what = "is empty" if payload is None else "does not hold the list that was asked for"
+        what = "is empty" if payload is None else "does not contain the requested list"
         raise MalformedAnswer(f"the service's answer {what}")
-    return [_checked(f"answer, in record {number} of its list,", item, needs) for number, item in enumerate(items, 1)]
+    return [_checked(f"answer (record {number} of its list)", item, needs) for number, item in enumerate(items, 1)]
 
 
 def _checked(where: str, item: Any, needs: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(item, Mapping):
-        what = "is empty" if item is None else "does not hold what was asked for"
+        what = "is empty" if item is None else "is not a JSON object"
         raise MalformedAnswer(f"the service's {where} {what}")
     for name in needs:
         value = item.get(name)

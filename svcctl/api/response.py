@@ -351,4 +351,4 @@ def _raise_error(head: bytes, says_json: bool, mode: Mode, delivered: Delivered)
     if refusal := read_refusal(payload):
         raise refusal.as_error()
     if says_json:
-        raise ServiceError(f"the service answered JSON where {mode.name} was asked for")
+        raise ServiceError(f"the service answered in JSON instead of {mode.name}")

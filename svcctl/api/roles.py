@@ -109,7 +109,7 @@ def _rule_2(fields: Fields, update: bool) -> Iterator[RoleFinding]:
     for key, word in GRANTS.items():
         value = fields.get(key)
         if _is_all(value):
-            yield RoleFinding("warning", 2, key, f"'*' grants all {word} of the domain, later ones too")
+            yield RoleFinding("warning", 2, key, f"'*' grants all {word} of the domain, including future ones")
         elif isinstance(value, list | dict) and any(
             isinstance(element, str) and element == EVERYTHING for element in value
         ):
@@ -165,7 +165,7 @@ def _rule_6(fields: Fields, update: bool) -> Iterator[RoleFinding]:
     if not isinstance(fields[key], str):
         yield RoleFinding("error", 6, key, f"{key} {_is_not('text', fields[key])} ('' is for none)")
     elif not fields[key] and not update:
-        yield RoleFinding("warning", 6, key, f"{key} is empty, which removes one on update only")
+        yield RoleFinding("warning", 6, key, f"{key} is empty: only an update can remove a default application")
 
 
 def _rule_8(fields: Fields, update: bool) -> Iterator[RoleFinding]:

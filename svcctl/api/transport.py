@@ -71,7 +71,7 @@ _UNSENDABLE = (InvalidURL, LocalProtocolError, UnsupportedProtocol, UnicodeEncod
 _NOT_SENT = (ConnectError, ConnectTimeout, ProxyError)
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 
-_MAYBE_DONE = "the service may have done it: check before trying again"
+_MAYBE_DONE = "the service may have carried out the request: check before trying again"
 
 T = TypeVar("T")
 

@@ -65,7 +65,9 @@ def open_target(target: str, environment: Mapping[str, str], *, take: bool = Fal
         raise UsageError(f"unknown kind of target '{target}'", hint=f"targets are {', '.join(first)} and {last}")
     place, _, name = rest.partition("/")
     if not place or not name or name.endswith("/"):
-        raise UsageError(f"'{target}' names no object", hint=f"write {scheme}://{place or 'PLACE'}/NAME")
+        raise UsageError(
+            f"'{target}' is not the address of an object", hint=f"write {scheme}://{place or 'PLACE'}/NAME"
+        )
     row = SCHEMES[scheme]
     if row.extra is not None:
         extras.need(row.extra, f"the target {scheme}://")

@@ -65,7 +65,7 @@ BAD = "its certificate is not accepted: "
 ANOTHER_NAME = "check the host in base_url: the certificate is for another name"
 REFUSED = (
     "it refused the TLS handshake",
-    "it may ask for a client certificate, which svcctl does not send, or speak no cipher in common",
+    "the service may require a client certificate, which svcctl does not send, or share no cipher with svcctl",
 )
 
 
@@ -75,7 +75,10 @@ REFUSED = (
         (as_it_is, None, "good", "a", (f"{BAD}self-signed certificate", None)),
         (
             *(as_it_is, "expired", "expired", "a"),
-            (f"{BAD}certificate has expired", "the service must renew it, unless this machine's clock is wrong"),
+            (
+                f"{BAD}certificate has expired",
+                "check this machine's clock; if it is right, ask the operator of the service for a new certificate",
+            ),
         ),
         (
             *(as_it_is, "good", "good", "b"),
@@ -87,7 +90,10 @@ REFUSED = (
         ),
         (
             *(old, "good", "good", "a"),
-            ("it speaks only versions of TLS that are too old", "ask whoever runs the service for TLS 1.2 or newer"),
+            (
+                "it only supports versions of TLS that are too old",
+                "ask the operator of the service for TLS 1.2 or newer",
+            ),
         ),
         (other_ciphers, "good", "good", "a", REFUSED),
         (asks_for_a_certificate, "good", "good", "a", REFUSED),

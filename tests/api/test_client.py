@@ -229,7 +229,7 @@ def test_what_must_not_be_done_twice_is_tried_again_only_if_nothing_was_done(ser
     error = failure(lambda: client(script).launch(LAUNCH))
     assert (type(error), error.hint, len(script.requests)) == (
         Unavailable,
-        "the service may have done it: check before trying again",
+        "the service may have carried out the request: check before trying again",
         1,
     )
 
@@ -592,7 +592,7 @@ def test_the_id_of_a_launched_job_is_found_wherever_it_stands(answer: str, serve
     [
         ('{"msg":"ok","status":0,"object":{"job":7}}', '{"msg":"ok","status":0,"object":{"job":7}}'),
         ('{"status":0,\n "object":[]}\n', '{"status":0, "object":[]}'),
-        ("", "nothing"),
+        ("", "it is empty"),
     ],
 )
 def test_a_notification_without_an_id_is_shown_whole_for_the_job_runs(answer: str, shown: str, serve: Serve) -> None:
@@ -764,7 +764,7 @@ def test_a_path_that_no_url_holds_is_not_sent() -> None:
 
 # What failures say: each text is here once, and the tests above state what kind of failure it is
 
-SILENT = "the result is incomplete: the service fell silent"
+SILENT = "the result is incomplete: the service stopped sending"
 NO_TLS = (
     "no answer from {host}: the port does not speak TLS",
     "check the port in base_url; plain http, which is for this machine only, begins with http://",
@@ -841,15 +841,15 @@ FAILURES: dict[str, tuple[Callable[[Script], object], bytes, type[SvcctlError], 
         launched,
         ok(""),
         ServiceError,
-        "the query is launched, but no job ID is found in the answer: nothing",
-        "the job runs",
+        "the query was launched, but the answer has no job ID: it is empty",
+        "the job is running",
     ),
     "a launch whose answer is lost": (
         launched,
         http("502 Bad"),
         Unavailable,
         "the service answered HTTP 502",
-        "the service may have done it: check before trying again",
+        "the service may have carried out the request: check before trying again",
     ),
     "a header that cannot be sent": (
         unsendable,
@@ -870,7 +870,7 @@ FAILURES: dict[str, tuple[Callable[[Script], object], bytes, type[SvcctlError], 
         b"",
         Unavailable,
         "no answer from {host}: it closed the connection without an answer",
-        "the service may have done it: check before trying again",
+        "the service may have carried out the request: check before trying again",
     ),
     "a page instead of a job": (
         listed,

@@ -214,7 +214,7 @@ def test_a_query_whose_limit_or_offset_would_count_again_is_not_resumed(serve: S
     script = serve([answer((0, "a")) + b'{"d":[17'])
     with following(script, query=query) as (follow, _), pytest.raises(IncompleteResult) as caught:
         texts(follow)
-    assert caught.value.message.endswith(f", and with {clauses} in it the query cannot be resumed")
+    assert caught.value.message.endswith(f", and a query with {clauses} cannot be resumed")
     assert len(script.requests) == 1
 
 
@@ -250,7 +250,7 @@ def test_a_query_whose_column_has_another_type_after_a_break_ends(serve: Serve) 
 
 
 def test_a_new_connection_is_incomplete_until_it_is_quiet_or_as_far_as_the_old_one_was_lost(serve: Serve) -> None:
-    told = "the result is incomplete: the events since 2023-11-14 22:15:00 UTC have not all arrived"
+    told = "the result is incomplete: not all events since 2023-11-14 22:15:00 UTC have arrived"
     now = [START + 100.0]
     script = serve(answer((0, "a")), answer((0, "a"), (1, "b"), (120, "c"), (121, "d")))
     with following(script, query="from t", limit=4, clock=lambda: now[0]) as (follow, _):

@@ -112,8 +112,8 @@ def test_a_query_of_which_only_future_dates_are_remembered_is_not_resumed() -> N
     with pytest.raises(IncompleteResult) as caught:
         memory.resume()
     assert caught.value.message == (
-        "the connection broke after more than 10 rows with the date of the newest event or a later one: "
-        "it cannot be resumed"
+        "the connection broke, and the query cannot be resumed: more than 10 rows have the date of "
+        "the newest event, or a later date"
     )
 
 

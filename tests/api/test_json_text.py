@@ -15,8 +15,8 @@ from svcctl.errors import UsageError
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
-    "bytes": "a role holds bytes that are not UTF-8",
-    "a number": "a role holds NaN or an infinite number, which JSON does not have",
+    "bytes": "a role contains bytes that are not UTF-8",
+    "a number": "a role contains NaN or an infinite number, which JSON cannot express",
 }
 
 

@@ -99,7 +99,7 @@ def test_a_record_without_its_identity_is_malformed(serve: Serve, name: str, mem
     operation, right = READS[name]
     wrong = {**right, member: value}
     answer = {"object": [right, wrong] if name in LISTS else wrong}
-    where = "answer, in record 2 of its list," if name in LISTS else "answer"
+    where = "answer (record 2 of its list)" if name in LISTS else "answer"
     message = f"the service's {where} has no {member}"
     assert failure(operation, ok(json.dumps(answer)), serve).message == message
     if member != "status":
@@ -116,7 +116,7 @@ def test_a_page_is_no_answer(serve: Serve, name: str) -> None:
 @pytest.mark.parametrize("answer", EMPTY.values(), ids=EMPTY)
 def test_the_error_of_a_create_says_that_it_may_have_been_done(serve: Serve, answer: bytes) -> None:
     error = failure(RECORDS["create domain"][0], answer, serve)
-    assert error.hint == "the service may have done it: check before trying again"
+    assert error.hint == "the service may have carried out the request: check before trying again"
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -130,7 +130,7 @@ def test_an_answer_that_the_interface_does_not_show_may_be_empty(serve: Serve, n
 @pytest.mark.parametrize("answer", NO_RECORD.values(), ids=NO_RECORD)
 def test_a_changed_job_is_not_what_an_empty_answer_says(serve: Serve, verb: str, answer: bytes) -> None:
     error = failure(lambda client: getattr(client, verb)("a"), answer, serve)
-    assert error.hint == "the service may have done it: check before trying again"
+    assert error.hint == "the service may have carried out the request: check before trying again"
 
 
 def test_a_changed_job_needs_no_id_but_the_right_state(serve: Serve) -> None:

@@ -34,7 +34,7 @@ WORDS = {
     "a web page": "the service answered with a web page: Sign in",
     "an incomplete answer": "the result is incomplete: {message}",
     "not a row": "the result is incomplete: line 2 is not a row",
-    "no rows": "the result is incomplete: its object does not hold rows",
+    "no rows": "the result is incomplete: its member object does not contain rows",
     "a long row": "the result is incomplete: a row is longer than 64 MB",
 }
 HINTS = {
@@ -457,9 +457,9 @@ def test_a_page_with_http_200_is_no_result(mode: str, content_type: str) -> None
         ("json/simple", b'{"a":1}\n{"a":\n', "line 2 is not a row"),
         ("json/simple/compact", b'{"d":[1]}\n', "the line of column names is missing or wrong: m is not an object"),
         ("json/simple/compact", b'{"m":{"a":{"index":0}}}\n{"d":[1,2]}\n', "line 1 is not a row"),
-        ("json", b'{"status":0,"object":["a"]}', "its object does not hold rows"),
-        ("json", b'{"status":0,"object":[{"a":1},null]}', "its object does not hold rows"),
-        ("json", b'{"object":[5]}', "its object does not hold rows"),
+        ("json", b'{"status":0,"object":["a"]}', "its member object does not contain rows"),
+        ("json", b'{"status":0,"object":[{"a":1},null]}', "its member object does not contain rows"),
+        ("json", b'{"object":[5]}', "its member object does not contain rows"),
         ("json", b'{"status":0,"object":[{"a":x}],"more":"than a few characters"}', "it is not valid JSON"),
         ("json/compact", b'{"object":{"d":[[1]]},"status":0}', "its column names are missing"),
         ("json/compact", b'{"object":{"m":{"a":{"index":0}},"d":[[1],[2,3]]}}', "row 2 has 2 values for 1 columns"),
@@ -474,8 +474,8 @@ def test_a_body_of_another_form_is_incomplete(mode: str, body: bytes, message: s
     assert str(error) == WORDS["an incomplete answer"].format(message=message)
 
 
-NO_OBJECT = "its envelope holds no object"
-NO_ROWS = "its object does not hold rows"
+NO_OBJECT = "its envelope has no member object"
+NO_ROWS = "its member object does not contain rows"
 
 
 @pytest.mark.parametrize(

@@ -25,11 +25,11 @@ CREATES: list[tuple[dict[str, Any], list[RoleFinding]]] = [
     ({"name": "a\tb"}, [RoleFinding("error", 1, "name", "name cannot be printed")]),
     (
         {"policies": "*"},
-        [RoleFinding("warning", 2, "policies", "'*' grants all policies of the domain, later ones too")],
+        [RoleFinding("warning", 2, "policies", "'*' grants all policies of the domain, including future ones")],
     ),
     (
         {"resourceIds": {"*": []}},
-        [RoleFinding("warning", 2, "resourceIds", "'*' grants all resources of the domain, later ones too")],
+        [RoleFinding("warning", 2, "resourceIds", "'*' grants all resources of the domain, including future ones")],
     ),
     (
         {"applications": ["*", "explorer"]},
@@ -65,7 +65,7 @@ CREATES: list[tuple[dict[str, Any], list[RoleFinding]]] = [
                 "warning",
                 6,
                 "defaultApplicationName",
-                "defaultApplicationName is empty, which removes one on update only",
+                "defaultApplicationName is empty: only an update can remove a default application",
             )
         ],
     ),

@@ -243,7 +243,7 @@ def test_an_operation_whose_answer_was_cut_is_tried_again_unless_it_may_be_done(
         error = failure(lambda: service.launch(LAUNCH))
     assert (type(error), error.hint, len(script.requests)) == (
         Unavailable,
-        "the service may have done it: check before trying again",
+        "the service may have carried out the request: check before trying again",
         3,
     )
 

@@ -15,7 +15,7 @@ from svcctl.api.addresses import trust
 from svcctl.errors import UsageError
 
 URLS = ("https://service.test",)
-NO_CERTIFICATE = "it has no certificate in PEM format that can be read"
+NO_CERTIFICATE = "it has no readable certificate in PEM format"
 NO_NAMES = "it has no certificates with the names that 'openssl rehash' makes"
 
 

@@ -81,7 +81,7 @@ def whole(response: Response, most: int = MAX_WHOLE, *, marks_end: Callable[[byt
         return bytes(body)
     size = f"more than {size_text(most)}" if (length := length_of(response)) is None else size_text(length)
     raise Unavailable(
-        f"the service's answer has {size}, and at most {size_text(most)} are read as a whole",
+        f"the service's answer has {size}, but at most {size_text(most)} can be read into memory",
         reason="answer-too-large",
     )
 

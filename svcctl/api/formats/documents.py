@@ -119,11 +119,11 @@ def _walk(reader: DocumentReader, delivered: Delivered) -> Iterator[Batch]:
         in_stream = delivered.rows or isinstance(envelope.get("error", envelope.get("e")), list)
         raise delivered.ended_in(refusal) if in_stream else refusal.as_error()
     if "object" not in envelope:
-        raise delivered.malformed("its envelope holds no object")
+        raise delivered.malformed("its envelope has no member object")
     if not has_rows:
-        raise delivered.malformed("its object does not hold rows")
+        raise delivered.malformed("its member object does not contain rows")
     if envelope["object"]:
-        raise delivered.incomplete("its object does not hold rows")
+        raise delivered.incomplete("its member object does not contain rows")
     yield reader.take(), []
 
 
@@ -172,7 +172,7 @@ def _rows(reader: DocumentReader, delivered: Delivered, expected: type) -> Gener
                 if not isinstance(value, expected):
                     strays.append(value)
                     if len(strays) > _MOST_STRAYS:
-                        raise delivered.incomplete("its object does not hold rows")
+                        raise delivered.incomplete("its member object does not contain rows")
                 elif isinstance(value, list) and delivered.columns is not None and len(value) != len(delivered.columns):
                     number = (delivered.rows or 0) + len(batch) + 1
                     width = len(delivered.columns)

@@ -261,7 +261,8 @@ def rows_of(records: list[dict[str, Any]], delivered: Delivered) -> list[tuple[A
         if other := record.keys() - names:
             delivered.add(-len(records))
             raise IncompleteResult(
-                f"the result cannot be laid out in columns: a row has the field '{min(other)}', the first row does not",
+                f"the result cannot be laid out in columns: a row has the field '{min(other)}', which the first row "
+                "lacks",
                 hint="use json/simple/compact, which names all columns first",
             )
         rows.append(tuple([record.get(name) for name in names]))

@@ -102,7 +102,7 @@ def blaming(proxy: Proxy) -> Iterator[None]:
         if (failure := addresses.tls_failure(error)) is None:
             raise ProxyFailure(proxy, f"cannot be reached: {reason(error)}") from error
         advice = f"if the proxy speaks plain HTTP, begin {proxy.variable} with http://"
-        raise ProxyFailure(proxy, f"has no usable TLS: {failure[0]}", advice=advice) from error
+        raise ProxyFailure(proxy, f"cannot be used with TLS: {failure[0]}", advice=advice) from error
 
 
 def _http(connected: socket.socket, proxy: Proxy, host: str, port: int, timeout: float | None) -> None:
@@ -117,7 +117,7 @@ def _http(connected: socket.socket, proxy: Proxy, host: str, port: int, timeout:
     if head.status == 407:
         raise _not_authorized(proxy, head.status)
     if not 200 <= head.status < 300:
-        raise ProxyFailure(proxy, f"makes no connection: it answered HTTP {head.status}", status=head.status)
+        raise ProxyFailure(proxy, f"did not make the connection: it answered HTTP {head.status}", status=head.status)
     if not connection.leave(True):
         raise ProxyFailure(proxy, "failed: it sent more than its answer")
 
@@ -136,12 +136,12 @@ def _socks(connected: socket.socket, proxy: Proxy, host: str, port: int) -> None
     elif method != _NO_CREDENTIALS:
         raise _not_authorized(proxy)
     if len(host) > MAX_SOCKS_BYTES:
-        raise ProxyFailure(proxy, "makes no connection: the name of the host is too long", is_final=True)
+        raise ProxyFailure(proxy, "cannot make the connection: the name of the host is too long", is_final=True)
     connected.sendall(b"\x05\x01\x00" + _socks_address(host) + port.to_bytes(2, "big"))
     _, reply, _, kind = _received(connected, 4)
     if reply != 0:
         why = _REPLIES.get(reply, f"it replied {reply}")
-        raise ProxyFailure(proxy, f"makes no connection: {why}", is_final=reply == _RULES)
+        raise ProxyFailure(proxy, f"did not make the connection: {why}", is_final=reply == _RULES)
     size = {1: 4, 4: 16}.get(kind) or _received(connected, 1)[0]
     _received(connected, size + 2)  # the address and the port that the proxy uses
 

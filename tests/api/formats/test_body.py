@@ -166,6 +166,7 @@ def test_an_answer_that_is_held_whole_has_a_limit(serve: Serve, compress: bool) 
     with closing(pool), pytest.raises(Unavailable) as caught:
         whole(response, most=2_000_000)
     assert (caught.value.message, caught.value.reason) == (
-        f"the service's answer has {'more than 2.0' if compress else '4.5'} MB, and at most 2.0 MB are read as a whole",
+        f"the service's answer has {'more than 2.0' if compress else '4.5'} MB, "
+        "but at most 2.0 MB can be read into memory",
         "answer-too-large",
     )

@@ -102,7 +102,7 @@ def test_large_answers_come_through_a_proxy_whose_connection_is_used_again(
 )
 def test_a_socks_proxy_gets_an_address_as_one_and_a_name_in_ascii(certificate: Path, host: str, wanted: bytes) -> None:
     with proxy(socks(reply=5)) as server:
-        with pytest.raises(ProxyFailure, match="makes no connection: connection refused"):
+        with pytest.raises(ProxyFailure, match="did not make the connection: connection refused"):
             pool(certificate, HTTPS_PROXY=f"socks5://127.0.0.1:{server.port}").send(request(f"https://{host}/"))
         assert server.seen == [b"\0", wanted + b"\x01\xbb"]
 
@@ -123,8 +123,20 @@ CHECK = "check them in HTTPS_PROXY"
             CHECK,
             True,
         ),
-        ("http://{}", http(b"HTTP/1.0 403 x\r\n\r\nbody"), "makes no connection: it answered HTTP 403", USUAL, True),
-        ("http://{}", http(b"HTTP/1.1 502 x\r\n\r\n"), "makes no connection: it answered HTTP 502", USUAL, False),
+        (
+            "http://{}",
+            http(b"HTTP/1.0 403 x\r\n\r\nbody"),
+            "did not make the connection: it answered HTTP 403",
+            USUAL,
+            True,
+        ),
+        (
+            "http://{}",
+            http(b"HTTP/1.1 502 x\r\n\r\n"),
+            "did not make the connection: it answered HTTP 502",
+            USUAL,
+            False,
+        ),
         ("http://{}", http(b""), "failed: it closed the connection without an answer", USUAL, False),
         (
             "http://{}",
@@ -138,8 +150,8 @@ CHECK = "check them in HTTPS_PROXY"
         ("socks5://a:hunter2@{}", socks(method=255), "does not accept its user name and password", CHECK, True),
         ("socks5://a:hunter2@{}", socks(method=2, status=1), "does not accept its user name and password", CHECK, True),
         ("socks5://{}", socks(version=4), "failed: it does not speak SOCKS 5", USUAL, True),
-        ("socks5://{}", socks(reply=2), "makes no connection: its rules do not allow it", USUAL, True),
-        ("socks5://{}", socks(reply=99), "makes no connection: it replied 99", USUAL, False),
+        ("socks5://{}", socks(reply=2), "did not make the connection: its rules do not allow it", USUAL, True),
+        ("socks5://{}", socks(reply=99), "did not make the connection: it replied 99", USUAL, False),
         ("socks5://{}", answering(b""), "failed: it closed the connection without an answer", USUAL, False),
     ],
 )
@@ -177,7 +189,7 @@ def test_an_https_proxy_that_speaks_plain_http_is_a_failure_with_the_right_schem
     with proxy(answering(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as server, pytest.raises(ProxyFailure) as caught:
         through = pool(certificate, HTTPS_PROXY=f"https://localhost:{server.port}")
         through.send(request("https://service.test/"))
-    assert str(caught.value).endswith("has no usable TLS: the port does not speak TLS")
+    assert str(caught.value).endswith("cannot be used with TLS: the port does not speak TLS")
     assert caught.value.hint("service.test") == "if the proxy speaks plain HTTP, begin HTTPS_PROXY with http://"
 
 
@@ -187,7 +199,9 @@ def test_an_https_proxy_with_a_certificate_of_nobody_trusted_is_a_failure_withou
     with proxy(http(), tls=server_context(certificate)) as server, pytest.raises(ProxyFailure) as caught:
         route = Route(trust(True, ("https://x",)), environment={"HTTPS_PROXY": f"https://localhost:{server.port}"})
         Pool(route).send(request("https://service.test/"))
-    assert str(caught.value).endswith("has no usable TLS: its certificate is not accepted: self-signed certificate")
+    assert str(caught.value).endswith(
+        "cannot be used with TLS: its certificate is not accepted: self-signed certificate"
+    )
     assert (caught.value.hint("service.test"), retry.attempts(caught.value)) == (None, 1)
 
 

@@ -172,7 +172,7 @@ def format_of(path: str, name: str | None) -> tuple[ExportFormat, str]:
         raise UsageError(f"unknown export format '{name}'", hint=f"formats are: {', '.join(FORMATS)}")
     if by_name is not None and by_ending in FORMATS and by_ending != by_name:
         raise UsageError(
-            f"{path} would hold {by_name}, not {by_ending}", hint="leave out --format, or change the ending"
+            f"{path} would contain {by_name}, not {by_ending}", hint="leave out --format, or change the ending"
         )
     format = FORMATS.get(by_name or by_ending)
     if format is None:
@@ -181,7 +181,7 @@ def format_of(path: str, name: str | None) -> tuple[ExportFormat, str]:
             for compressible in (True, False)
         )
         raise UsageError(
-            f"the ending of '{path}' names no export format",
+            f"the ending of '{path}' does not name an export format",
             hint=f"endings are {', '.join(packed)} or .jsonl, each with {' or '.join(COMPRESSIONS)}, "
             f"and {', '.join(plain)}; other endings need --format",
         )

@@ -191,7 +191,7 @@ class OpenRecord:
         if self.inside():
             raise IncompleteResult(
                 f"the columns differ from those of the other windows: {columns(head)}",
-                hint="export the ranges before and after the change by themselves",
+                hint="export the ranges before and after the change separately",
             )
         self.entries.clear()
         self._claim_files()

@@ -49,7 +49,7 @@ def _periods(query: str) -> list[int]:
         if clause.keyword == "group":
             if clause.unread:
                 raise UsageError(
-                    f"'{clause.unread}' is not the period of a group: a number with s, m, h or d",
+                    f"'{clause.unread}' is not the period of a group, which is a number with s, m, h or d",
                     hint="write group every 1h, for example, or every 7d for weeks",
                 )
             if clause.every is None:
@@ -91,7 +91,9 @@ def check_target(target: str, *, incremental: bool) -> None:
         return
     path = Path(named.path(Window(0, 0)))
     if target.endswith("/"):
-        raise UsageError(f"{target} ends with / and names no file", hint=f"name one in it, as in -o {target}events.csv")
+        raise UsageError(
+            f"{target} ends with /, so it is not a file", hint=f"name a file in it, as in -o {target}events.csv"
+        )
     if path.is_dir():
         raise UsageError(f"{target} is a directory", hint=f"name a file in it, as in -o {path / 'events.csv'}")
     folder = files.resolved_path(path).parent
@@ -113,7 +115,7 @@ def plan(order: Order, environment: Mapping[str, str]) -> Export:
         )
     format, compression = format_of(order.target, order.format)
     if format.mode not in ("csv", "tsv") and order.date_format:
-        raise UsageError(f"--date-format goes with csv and tsv, not with {format.name}")
+        raise UsageError(f"--date-format works only with csv and tsv, not with {format.name}")
     storage, name = open_target(order.target, environment)
     target = Target(name)
     identity = Identity(

@@ -266,7 +266,7 @@ class Reconcile:
             try:
                 self._splice(file, {entry.window: fetched.entry for entry, fetched in changed})
             except DamagedPart as error:
-                raise IncompleteResult(f"the part of window {error.window} changes while it is read") from None
+                raise IncompleteResult(f"the part of window {error.window} changed while it was read") from None
         else:
             self._fetch_whole(file, [fetched.entry for _, fetched in changed])
         for entry, fetched in changed:

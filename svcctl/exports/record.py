@@ -222,7 +222,8 @@ class Record:
             version = document["version"]
             if isinstance(version, int) and version > VERSION:
                 raise UsageError(
-                    f"the record {address} was written by a newer svcctl (version {version})", hint="install that one"
+                    f"the record {address} was written by a newer svcctl (version {version})",
+                    hint="install the newer svcctl",
                 )
             if document["sha256"] != _sha256(text.partition("\n")[2]):
                 raise ValueError("the document was changed")

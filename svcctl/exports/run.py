@@ -145,7 +145,7 @@ class ExportRun:
                 break
             except DamagedPart as error:
                 if error.window in self._damaged:
-                    raise IncompleteResult(f"the part of window {error.window} changes while it is read") from None
+                    raise IncompleteResult(f"the part of window {error.window} changed while it was read") from None
                 self._damaged.add(error.window)
                 self._record.drop(error.window)
         self._record.note_published()

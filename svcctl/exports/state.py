@@ -55,7 +55,7 @@ def placed(target: str) -> str:
     try:
         here = "" if Path(target).is_absolute() else str(Path.cwd())
     except FileNotFoundError:
-        raise UsageError("the current directory was removed", hint="change to another one") from None
+        raise UsageError("the current directory was removed", hint="change to another directory") from None
     return os.path.normpath(Path(re.sub(r"[%{}]", r"\g<0>\g<0>", here), target))
 
 
@@ -79,7 +79,7 @@ class States:
         """Return the path of a state's file. Raises UsageError if the name is not allowed for a state."""
         if not _NAME.fullmatch(name):
             raise UsageError(
-                f"'{name}' cannot name a state", hint="a name is 1 to 100 letters, digits, '.', '_' or '-'"
+                f"'{name}' cannot be the name of a state", hint="a name is 1 to 100 letters, digits, '.', '_' or '-'"
             )
         return self.folder / f"{name}.json"
 
@@ -99,7 +99,7 @@ class States:
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
             if document.pop("version") > VERSION:
-                raise UsageError(f"state {path} was written by a newer svcctl", hint="install that one")
+                raise UsageError(f"state {path} was written by a newer svcctl", hint="install the newer svcctl")
             return State(**document)
         except FileNotFoundError:
             return None

@@ -19,7 +19,7 @@ from svcctl.io.parquet import ROWS_PER_GROUP
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
-    "a value of another type": "column b holds a value that is not of its type {kind}",
+    "a value of another type": "column b contains a value that is not of its type {kind}",
 }
 
 PARQUET = FORMATS["parquet"]

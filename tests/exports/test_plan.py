@@ -47,9 +47,9 @@ def test_windows_are_as_long_as_the_periods_of_the_query_allow(query: str, lengt
         ),
         (
             "from auth.all group every 1w by user select count() as n",
-            "'1w' is not the period of a group: a number with s, m, h or d",
+            "'1w' is not the period of a group, which is a number with s, m, h or d",
         ),
-        ("from auth.all group every day", "'day' is not the period of a group: a number with s, m, h or d"),
+        ("from auth.all group every day", "'day' is not the period of a group, which is a number with s, m, h or d"),
     ],
 )
 def test_a_query_that_cannot_be_cut_is_refused(query: str, message: str) -> None:

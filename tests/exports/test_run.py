@@ -42,7 +42,8 @@ WORDS = {
     ),
     "another export": "{folder}/all.csv belongs to another export: another query and another window (10m)",
     "a run that goes on": "another run of the export to {folder}/all.csv is going on",
-    "a part that changes": "the part of window 2024-01-31 00:00:00 to 2024-01-31 00:10:00 UTC changes while it is read",
+    "a part that changes": "the part of window 2024-01-31 00:00:00 to 2024-01-31 00:10:00 UTC changed while it was "
+    "read",
     "other columns": (
         "window 2024-01-31 00:10:00 to 2024-01-31 00:20:00 UTC: the columns differ from those of the other windows: a,c"
     ),

@@ -13,7 +13,7 @@ from svcctl.exports.state import State, States, placed
 WORDS = {
     "an unknown state": "no export state 'daily'",
     "a damaged state": "state {hourly} is damaged",
-    "not a name": "'{name}' cannot name a state",
+    "not a name": "'{name}' cannot be the name of a state",
     "a run that goes on": "another run of the export 'hourly' has not ended yet",
     "a directory that is gone": "the current directory was removed",
 }
@@ -23,7 +23,7 @@ HINTS = {
         "remove it with 'svcctl export rm hourly', and give the next run --from: 'svcctl export status "
         "PATH', with PATH as given to -o, shows the end of the export"
     ),
-    "a directory that is gone": "change to another one",
+    "a directory that is gone": "change to another directory",
 }
 
 STATE = State("out/{start}.csv", 1_706_698_800)

@@ -34,7 +34,7 @@ from svcctl.storage.local import LocalStorage
 WORDS = {
     "a full disk": "cannot write {tmp_path}/part.csv: File too large",
     "a full temporary directory": "cannot write to the temporary directory {gettempdir}: File too large",
-    "other columns": "the result is incomplete: its columns change",
+    "other columns": "the result is incomplete: its columns changed",
 }
 HINTS = {
     "a full temporary directory": "make room there, or set TMPDIR to another directory",

@@ -9,13 +9,14 @@ from pathlib import Path
 from svcctl.io import prometheus
 
 METRICS = {
-    "success": "Whether the last run exported all of its windows (1) or not (0).",
-    "timestamp_seconds": "When the last run ended, in epoch seconds.",
-    "duration_seconds": "How long the last run took.",
-    "until_seconds": "Where the next run starts, in epoch seconds; a run that failed may have exported more.",
-    "verified_seconds": "Up to where 'export verify' had found all whole before the last run, in epoch seconds, or 0.",
-    "rows": "Rows of the windows of the last run; after a failure, of those that it fetched.",
-    "bytes": "Bytes that these windows take where they are stored.",
+    "success": "1 if the last run exported all of its windows, otherwise 0.",
+    "timestamp_seconds": "End of the last run, in epoch seconds.",
+    "duration_seconds": "Duration of the last run, in seconds.",
+    "until_seconds": "Start of the range of the next run, in epoch seconds; a failed run may have exported more.",
+    "verified_seconds": "Date up to which 'export verify' had found all files intact before the last run, in "
+    "epoch seconds; 0 if there is no such date.",
+    "rows": "Rows of the windows of the last run; after a failure, rows of the fetched windows only.",
+    "bytes": "Stored bytes of the windows that are counted in svcctl_export_rows.",
     "windows": "Windows of the last run.",
     "windows_fetched": "Windows that the last run fetched.",
     "windows_missing": "Windows that the last run could not export.",
@@ -24,12 +25,12 @@ METRICS = {
 """The meanings of the metrics of a run. The names of the metrics are without their prefix `svcctl_export_`."""
 
 RECONCILED = {
-    "reconcile_success": "Whether the last reconcile compared all of its windows (1) or not (0).",
-    "reconcile_timestamp_seconds": "When the last reconcile ended, in epoch seconds.",
+    "reconcile_success": "1 if the last reconcile compared all of its windows, otherwise 0.",
+    "reconcile_timestamp_seconds": "End of the last reconcile, in epoch seconds.",
     "reconcile_windows": "Windows that the last reconcile compared.",
-    "reconcile_windows_changed": "Windows that differed, and were replaced if it was no dry run.",
-    "reconcile_windows_changed_again": "Those of them that reconciles have replaced more than once.",
-    "reconcile_windows_fewer": "Windows that have more rows in the files than in the service; they stay.",
+    "reconcile_windows_changed": "Windows that differed. A run without --dry-run replaced them.",
+    "reconcile_windows_changed_again": "Windows that differed and that reconciles have replaced more than once.",
+    "reconcile_windows_fewer": "Windows that have more rows in the files than in the service. Their files are kept.",
 }
 """The meanings of the metrics of `export reconcile`. The names are without their prefix `svcctl_export_`."""
 

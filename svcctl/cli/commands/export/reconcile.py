@@ -93,7 +93,7 @@ def reconcile(
     states = default_states(svc.environment)
     record = Record.find(name, states, svc.environment)
     if (service := record.identity.service) != svc.profile.base_url:
-        raise UsageError(f"the export to {record.output} is of another service ({service})", hint=PROFILE)
+        raise UsageError(f"the export to {record.output} comes from another service ({service})", hint=PROFILE)
     start, end = range_of(svc, record, from_, to)
     export = export_of(record, svc.environment, svc.profile.retries)
     crew, going = workers_of(svc, record.output, workers, max_requests_per_second), RunProgress()
@@ -177,7 +177,7 @@ def _conclude(svc: Context, run: Reconcile, windows: int, *, dry: bool) -> None:
     changed = len(run.differences) - len(fewer)
     if fewer and not dry:
         first = min(fewer, key=lambda difference: difference.entry.window)
-        now = f"{first.entry.window} has {first.rows}, and had {first.entry.rows}"
+        now = f"{first.entry.window} now has {first.rows} instead of {first.entry.rows}"
         raise Differs(
             f"{counted(len(fewer), 'window has', 'windows have')} fewer rows at the service: {now}",
             hint="their files stay; --allow-fewer replaces them",

@@ -94,7 +94,7 @@ def tell_left_out(svc: Context, columns: Iterable[str]) -> None:
         new = plural(len(names), "a new column", "new columns")
         svc.diagnostics.note(
             f"the table has {new}, which this export leaves out: {some(names)}; to include them, export to another "
-            "path, or add --force for the whole range"
+            "path, or export the whole range again with --force"
         )
 
 
@@ -122,9 +122,10 @@ def _tell_summary(
     }
     if summary.idle:
         first, *others = summary.files
-        whole = f"{first} is already whole; --force fetches it again"
+        whole = f"{first} is already complete; --force fetches it again"
         if others:
-            whole = f"{len(summary.files)} files are already whole: {first} to {others[-1]}; --force fetches them again"
+            last = others[-1]
+            whole = f"{len(summary.files)} files are already complete: {first} to {last}; --force fetches them again"
         svc.diagnostics.note(f"nothing to do: {whole}")
         return
     clocks = (export.order.zone or GMT).clocks
@@ -207,5 +208,5 @@ def measured(svc: Context, path: Path | None, name: str) -> Iterator[dict[str, f
     try:
         write()
     except IncompleteResult as error:
-        error.add_note("the export itself is whole")
+        error.add_note("the export itself is complete")
         raise

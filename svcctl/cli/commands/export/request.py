@@ -92,7 +92,7 @@ def planned(svc: Context, states: States, order: Order, state: State | None, fro
     owner = (order.state, state) if state is not None else states.writing(order.target)
     if order.incremental and owner is not None and owner[0] != order.state:
         raise UsageError(
-            f"the state '{owner[0]}' exports to {order.target} already",
+            f"the state '{owner[0]}' already exports to {order.target}",
             hint="name that state, or write to another path",
         )
     order = replace(

@@ -98,10 +98,10 @@ def _verified(svc: Context, name: str, from_: Any, keeps: bool, format: str | No
         date, _ = range_of(svc, record, from_, None)
         if keeps and date < record.since:
             since = moment(record.since)
-            svc.diagnostics.note(f"{label}kept from {since} already; an earlier date changes nothing")
+            svc.diagnostics.note(f"{label}windows before {since} were already dropped; an earlier date changes nothing")
         elif keeps:
             windows, there = keep(record, date)
-            dropped = f"{counted(windows, 'window')} dropped from the record, files still there: {there}"
+            dropped = f"{counted(windows, 'window')} dropped from the record; {there} of their files still exist"
             svc.diagnostics.note(f"{label}kept from {moment(date)}: {dropped}")
     later = record.later(date) if date else record
     lost = _lost(svc, later)

@@ -23,7 +23,7 @@ def test_an_export_that_is_whole_without_its_metrics_exits_7(home: Shell) -> Non
         7,
         [
             "svcctl: error: the metrics file a.prom cannot be written: Is a directory",
-            "hint: the export itself is whole",
+            "hint: the export itself is complete",
         ],
     )
     assert home("export", "verify", "all.csv").returncode == 0
@@ -39,7 +39,10 @@ def test_figures_go_to_standard_output_to_a_log_and_to_a_pipe(home: Shell) -> No
     with log.open("ab") as stderr:
         assert home.start(*command, "/dev/stderr", stderr=stderr).wait() == 0
     first, idle, *figures = log.read_text().splitlines()
-    assert (first, idle) == ("yesterday", "svcctl: nothing to do: all.csv is already whole; --force fetches it again")
+    assert (first, idle) == (
+        "yesterday",
+        "svcctl: nothing to do: all.csv is already complete; --force fetches it again",
+    )
     assert success in figures
     os.mkfifo(pipe)
     with home.start(*command, str(pipe), stderr=subprocess.DEVNULL) as run:

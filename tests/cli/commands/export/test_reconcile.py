@@ -94,8 +94,8 @@ def test_fewer_rows_are_reported_and_not_stored_unless_allowed(table: Table) -> 
     table.arrive(*range(6))
     assert table.reconcile() == (
         10,
-        "svcctl: error: 1 window has fewer rows at the service: 2024-01-31 02:00:00 to 2024-01-31 03:00:00 UTC has 1, "
-        "and had 2\nhint: their files stay; --allow-fewer replaces them\n",
+        "svcctl: error: 1 window has fewer rows at the service: 2024-01-31 02:00:00 to 2024-01-31 03:00:00 UTC now has "
+        "1 instead of 2\nhint: their files stay; --allow-fewer replaces them\n",
     )
     assert table.reconcile("--deep")[0] == 10
     assert table.moved("export", "verify", "late")[0] == 0

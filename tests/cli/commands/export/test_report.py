@@ -53,11 +53,12 @@ WORDS: dict[str, tuple[tuple[str, ...], str]] = {
     "whole files": (("verify", "hours/{start:%H}.csv"), "svcctl: 6 files, 2.0 kB: all unchanged\n"),
     "a file again": (
         (QUERY, *HOURS, "-o", "all.csv"),
-        "svcctl: nothing to do: all.csv is already whole; --force fetches it again\n",
+        "svcctl: nothing to do: all.csv is already complete; --force fetches it again\n",
     ),
     "files again": (
         (QUERY, *HOURS, "-o", "hours/{start:%H}.csv"),
-        "svcctl: nothing to do: 6 files are already whole: hours/00.csv to hours/05.csv; --force fetches them again\n",
+        "svcctl: nothing to do: 6 files are already complete: hours/00.csv to hours/05.csv; "
+        "--force fetches them again\n",
     ),
     "a file of more time": (
         (QUERY, *HOURS, "-o", "three.csv"),
@@ -84,7 +85,10 @@ WORDS: dict[str, tuple[tuple[str, ...], str]] = {
         (MEDIANS, *HOURS, "-o", "{start:%H}.csv", "--window", "3h", "--dry-run"),
         "svcctl: windows are 6h long: the query's periods do not divide 3h\n",
     ),
-    "another ending": ((QUERY, *HOURS, "-o", "a.pdf", "-f", "csv", "--dry-run"), "svcctl: a.pdf holds csv, not pdf\n"),
+    "another ending": (
+        (QUERY, *HOURS, "-o", "a.pdf", "-f", "csv", "--dry-run"),
+        "svcctl: a.pdf contains csv, not pdf\n",
+    ),
     "a mistake in the query": (
         (f"{QUERY} select m", *HOURS, "-o", "m.csv"),
         "svcctl: error: line 1, column 26: no column 'm' (columns are eventdate, n) (code 1, cid …)\n"

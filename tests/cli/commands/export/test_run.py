@@ -417,8 +417,8 @@ def test_an_export_is_the_same_from_every_directory(moved: Moved, monkeypatch: p
         for target in (name, f"{folder}/{name}", f"../q/{name}"):
             assert moved("export", "verify", target) == (0, there)
             place = target.removesuffix(name)
-            files = f"6 files are already whole: {place}00.csv to {place}05.csv; --force fetches them again"
-            said = f"{target} is already whole; --force fetches it again" if name == "one.csv" else files
+            files = f"6 files are already complete: {place}00.csv to {place}05.csv; --force fetches them again"
+            said = f"{target} is already complete; --force fetches it again" if name == "one.csv" else files
             assert moved(*asked, "-o", target) == (0, f"svcctl: nothing to do: {said}\n")
     (folder / "01.csv").unlink()
     assert moved(*asked, "-o", f"{folder}/{{start:%H}}.csv")[0] == 0

@@ -130,7 +130,7 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         ),
         (
             ("export", QUERY, *HOURS, "-o", "new/"),
-            "svcctl: error: new/ ends with / and names no file\nhint: name one in it, as in -o new/events.csv\n",
+            "svcctl: error: new/ ends with /, so it is not a file\nhint: name a file in it, as in -o new/events.csv\n",
         ),
         (
             ("export", QUERY, *HOURS, "-o", "~/all.csv"),
@@ -155,7 +155,7 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         ),
         (
             ("export", QUERY, *HOURS, "-o", "all.json"),
-            "svcctl: error: the ending of 'all.json' names no export format\n"
+            "svcctl: error: the ending of 'all.json' does not name an export format\n"
             "hint: endings are .csv, .tsv, .ndjson or .jsonl, each with .gz or .zst, and .parquet; "
             "other endings need --format\n",
         ),
@@ -195,11 +195,11 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         ),
         (
             ("export", QUERY, *HOURS, "-o", "all.ndjson", "--date-format", "iso"),
-            "svcctl: error: --date-format goes with csv and tsv, not with ndjson\n",
+            "svcctl: error: --date-format works only with csv and tsv, not with ndjson\n",
         ),
         (
             ("export", QUERY, *HOURS, "-o", "a.parquet", "--date-format", "iso", "--time-zone", "Europe/Berlin"),
-            "svcctl: error: --date-format goes with csv and tsv, not with parquet\n",
+            "svcctl: error: --date-format works only with csv and tsv, not with parquet\n",
         ),
         (
             ("export", QUERY, *HOURS, "-o", "out/{start:"),

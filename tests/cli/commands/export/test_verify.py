@@ -299,12 +299,13 @@ def test_files_that_were_removed_on_purpose_are_not_missed_from_the_date_that_is
         assert moved("export", "verify", "timed", "--from", later, "--keep")[0] == 2
     assert moved("export", "verify", "timed", "--from", "2024-01-31T07:00:00Z", "--keep") == (
         0,
-        "svcctl: kept from 2024-01-31T07:00:00Z: 5 windows dropped from the record, files still there: 0\n"
+        "svcctl: kept from 2024-01-31T07:00:00Z: 5 windows dropped from the record; 0 of their files still exist\n"
         + all_whole(0, 0),
     )
     assert moved("export", "verify", "timed", "--from", "2024-01-31", "--keep") == (
         0,
-        "svcctl: kept from 2024-01-31T07:00:00Z already; an earlier date changes nothing\n" + all_whole(0, 0),
+        "svcctl: windows before 2024-01-31T07:00:00Z were already dropped; an earlier date changes nothing\n"
+        + all_whole(0, 0),
     )
     moved.now += 3600
     assert moved(*command)[0] == 0
@@ -318,7 +319,7 @@ def test_files_that_are_not_kept_are_counted_while_they_are_there_and_one_file_i
     code, told = moved("export", "verify", "timed", *keep)
     assert (code, told.splitlines()[0].rpartition("Z: ")[2]) == (
         0,
-        "2 windows dropped from the record, files still there: 2",
+        "2 windows dropped from the record; 2 of their files still exist",
     )
     one = f"{moved.shell.home}/all.csv"
     assert moved("export", QUERY, "--from", "2024-01-31", "--to", "3h", "-o", one)[0] == 0

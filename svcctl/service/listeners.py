@@ -57,7 +57,7 @@ def tcp_listener(listen: str) -> socket.socket:
     if not colon or not port.isdigit():
         raise UsageError(f"--listen '{listen}' is not of the form HOST:PORT")
     if int(port) > MAX_PORT:
-        raise UsageError(f"--listen '{listen}' names no port: ports are 0 to {MAX_PORT}")
+        raise UsageError(f"the port in --listen '{listen}' is not between 0 and {MAX_PORT}")
     host = host.strip("[]") or "127.0.0.1"
     try:
         return socket.create_server((host, int(port)), family=socket.AF_INET6 if ":" in host else socket.AF_INET)

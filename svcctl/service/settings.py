@@ -37,7 +37,9 @@ def _origins(text: str) -> tuple[str, ...]:
     origins = re.split(r"[\s,]+", text.strip(" ,\t\n"))
     for origin in filter(None, origins):
         if not re.fullmatch(_ORIGIN, origin):
-            raise ValueError(f"'{origin}' is not an origin, a scheme and a host, such as https://app.example:8443")
+            raise ValueError(
+                f"'{origin}' is not an origin: write a scheme and a host, such as https://app.example:8443"
+            )
     return tuple(origin.lower() for origin in origins if origin)
 
 

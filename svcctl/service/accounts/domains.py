@@ -376,5 +376,5 @@ def _amount(fields: Mapping[str, Any], key: str, most: float | None, reason: Rea
         raise refusal(reason, f"plan '{plan}' does not accept {key}")
     if not 0 < value <= most:
         got = value if isinstance(value, int) else f"{value:g}"
-        raise refusal(reason, f"{key} must be 0 < {key} <= {most:g} in plan '{plan}', got {got}")
+        raise refusal(reason, f"{key} must be more than 0 and at most {most:g} in plan '{plan}', not {got}")
     return float(value)

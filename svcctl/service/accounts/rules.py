@@ -211,7 +211,7 @@ def require_a_grant(role: CustomRole, available: Available) -> None:
     raise refusal(
         Reason.GRANTS_NOTHING,
         f"role '{role.name}' would grant nothing: it needs at least one policy or application",
-        hint=f"the domain has {' and '.join(empty)} for '*'" if empty else None,
+        hint=f"'*' means all, but the domain has {' and '.join(empty)}" if empty else None,
     )
 
 

@@ -88,12 +88,12 @@ MESSAGE_LIMIT = "max.message.bytes"
 
 _MOMENT = re.compile(r" \(after \d+ms in state \w+(?:, \d+ identical error\(s\) suppressed)?\)")
 _NO_CONNECTION = re.compile(r"(?:\w+://)?([^/]+)/\S+: (?:Connect to \S+ failed|Failed to resolve '[^']*'): (.*)")
-CHECK = "check the port, and security.protocol if it wants TLS"
+CHECK = "check the port, and security.protocol if the broker requires TLS"
 _REPLACED_MESSAGES = {
     # The library takes the first four bytes of an answer as its length, even if the answer comes from a web server.
     "Receive failed: Invalid response size": f"answers, but not as Kafka: {CHECK}",
     ".*(?:Disconnected|wrong version number).* in state SSL_HANDSHAKE": (
-        "answers, but not with TLS: check the port, and security.protocol if it wants no TLS"
+        "answers, but not with TLS: check the port, and security.protocol if the broker does not use TLS"
     ),
     ".*certificate verify failed": "has a certificate that is not trusted: check ssl.ca.pem, and the host's name",
 }
@@ -218,7 +218,7 @@ class Kafka(JobDestination):
             if error.args[0].code() != KafkaError._TRANSPORT:
                 raise
             raise _Unanswered(
-                f"no Kafka answers at {self._servers} within {length_text(self._first_wait)}: {CHECK}"
+                f"no Kafka broker answers at {self._servers} within {length_text(self._first_wait)}: {CHECK}"
             ) from None
         self._brokers.check((broker.host, broker.port) for broker in cluster.brokers.values())
         topic = cluster.topics[self._topic]
@@ -266,7 +266,7 @@ class Kafka(JobDestination):
 
     def commit(self) -> Memo:
         if self._bytes > MAX_EVENT_BYTES:  # a batch of this size has only one event
-            raise Unavailable(f"kafka: {self._event(self._first)}, and a job sends at most {MAX_EVENT_BYTES:,}")
+            raise Unavailable(f"kafka: {self._event(self._first)}, but a job sends at most {MAX_EVENT_BYTES:,}")
         self._check_brokers()
         with self._explained():
             try:
@@ -290,14 +290,14 @@ class Kafka(JobDestination):
         known = self._limit is not None
         if len(rows) == 1 or (self._limit is not None and len(self._batch[largest - self._first]) > self._limit):
             takes = (
-                f"takes at most {self._limit:,} ({MESSAGE_LIMIT})"
+                f"accepts at most {self._limit:,} ({MESSAGE_LIMIT})"
                 if known
-                else f"does not take as many (see its {MESSAGE_LIMIT})"
+                else f"does not accept that many (see its {MESSAGE_LIMIT})"
             )
-            return f"{self._event(largest)}, and topic '{self._topic}' {takes}"
+            return f"{self._event(largest)}, but topic '{self._topic}' {takes}"
         return (
-            f"topic '{self._topic}' refuses {len(rows)} events as too large together, of which {self._event(largest)}; "
-            "a smaller maxBytesPerCommit sends fewer at once"
+            f"topic '{self._topic}' refuses {len(rows)} events because they are too large together "
+            f"({self._event(largest)}): set a smaller maxBytesPerCommit to send fewer events at once"
         )
 
     def _event(self, row: int) -> str:

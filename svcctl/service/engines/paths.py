@@ -14,7 +14,7 @@ def check_path(path: str, misread: re.Pattern[str], what: str, hint: str = "") -
 
     The error's message begins with `what`, and the error's hint begins with `hint`.
     """
-    hint = f"{hint}paths of ASCII letters, digits and /._- can be used everywhere"
+    hint = f"{hint}paths of ASCII letters, digits and /._- always work"
     if _BYTE.search(path):
         raise UsageError(f"{what} cannot be used: {path} is not UTF-8", hint=hint)
     if match := misread.search(path):

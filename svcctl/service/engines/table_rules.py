@@ -27,7 +27,7 @@ class TableExists(UsageError):
     reason = "table-exists"
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"table '{name}' is already there", data={"table": name})
+        super().__init__(f"table '{name}' already exists", data={"table": name})
 
 
 class AlreadyLoaded(UsageError):
@@ -36,7 +36,7 @@ class AlreadyLoaded(UsageError):
     reason = "already-loaded"
 
     def __init__(self, name: str, load_id: str) -> None:
-        super().__init__(f"table '{name}' has the load {load_id} already")
+        super().__init__(f"table '{name}' already has the load {load_id}")
 
 
 class ColumnsChanged(ServiceError):
@@ -107,7 +107,7 @@ def check_table(name: str, columns: Sequence[Column], existing: Collection[str],
     """Raise UsageError if the name or a column of a new table is not allowed. Raise TableExists if the table exists."""
     check_table_name(name)
     if name in tree.RESERVED:
-        raise UsageError(f"'{name}' cannot name a table: queries would need back quotes around it")
+        raise UsageError(f"'{name}' cannot be the name of a table: queries would need back quotes around it")
     if Column("eventdate", Type.TIMESTAMP) not in columns:
         raise UsageError(f"table '{name}' needs a column eventdate of type timestamp")
     if len({column.name.casefold() for column in columns}) < len(columns):

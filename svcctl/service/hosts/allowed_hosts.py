@@ -126,7 +126,7 @@ def parse(text: str) -> AllowedHosts:
     """Parse a list of rules. Raises ValueError with the invalid rule in its message."""
     entries = [entry for entry in re.split(r"[\s,]+", text.lower()) if entry]
     if not entries:
-        raise ValueError("it names no host")
+        raise ValueError("it contains no hosts")
     return AllowedHosts(tuple(map(_rule, entries)))
 
 
@@ -137,7 +137,7 @@ def _rule(entry: str) -> Rule:
     digits = match["v6_port"] or match["port"]
     port = int(digits) if digits else None
     if port is not None and not 0 < port <= MAX_PORT:
-        raise ValueError(f"'{entry}' names no port: ports are 1 to {MAX_PORT}")
+        raise ValueError(f"'{entry}' has a port that is not between 1 and {MAX_PORT}")
     host = match["v6"] or match["host"]
     if "/" in host or match["v6"] or _is_address(host):
         try:

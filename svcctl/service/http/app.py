@@ -106,7 +106,7 @@ def settle(service: Service, jobs: Jobs) -> None:
     Answers to requests with an API key that was deleted or has expired are ended too.
     """
     ended = {
-        key: CredentialsError("the API key of this request is not valid any more", code=CREDENTIALS)
+        key: CredentialsError("the API key of this request is no longer valid", code=CREDENTIALS)
         for key in service.turns.api_keys()
         if (account := accounts.with_key(service.store, key)) is None or account.has_expired(service.clock())
     }
@@ -278,7 +278,7 @@ async def _stop(request: Request) -> Response:
     service: Service = request.app.state.service
     account: Account = request.state.account
     if request.client is not None or not account.operates:
-        raise CredentialsError("only an administrator may stop the service, over its Unix socket")
+        raise CredentialsError("only an administrator may stop the service, and only over its Unix socket")
     assert service.stop is not None
     service.stop()
     return succeeded(request, {"status": "stopping"})

@@ -72,7 +72,7 @@ async def read(request: Request, service: Service) -> bytes:
                 if len(body) > MAX_BODY_BYTES:
                     raise _too_large()
         except ClientDisconnect:
-            raise ServiceError("the client left before its request was whole") from None
+            raise ServiceError("the client left before its request was complete") from None
         return bytes(body)
 
 
@@ -178,11 +178,11 @@ def _values(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
 
 def _check_text(path: str, text: str) -> None:
     if "\0" in text:
-        raise ServiceError(f"{_printable(path)} holds the character U+0000")
+        raise ServiceError(f"{_printable(path)} contains the character U+0000")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ServiceError(f"{_printable(path)} holds half of a surrogate pair, which is not a character") from None
+        raise ServiceError(f"{_printable(path)} contains half of a surrogate pair, which is not a character") from None
 
 
 def _printable(text: str) -> str:

@@ -370,9 +370,9 @@ def _fault(headers: Sequence[tuple[bytes, bytes]], version: str) -> str | None:
         for header in (b"transfer-encoding", b"content-length", b"host")
     )
     if codings and version != "1.1":
-        return f"a request of HTTP/{version} has no Transfer-Encoding"
+        return f"a request of HTTP/{version} cannot have a Transfer-Encoding"
     if codings and [coding.strip().lower() for coding in codings] != [b"chunked"]:
-        return "Transfer-Encoding is not chunked, the only one that is supported"
+        return "the only supported Transfer-Encoding is chunked"
     if codings and lengths:
         return "the request has Content-Length and Transfer-Encoding"
     if len(lengths) > 1:

@@ -68,7 +68,7 @@ def exposed(service: Service, running: Jobs) -> Iterator[str]:
     yield from _metric("svcctl_requests_total", "counter", "Answers by method and HTTP status.", answers)
     yield from _metric("svcctl_sent_bytes_total", "counter", "Bytes of the bodies of answers.", [({}, counts.bytes)])
     queries = [({"state": state}, n) for state, n in load.items()]
-    yield from _metric("svcctl_queries", "gauge", "Open queries: worked on, waiting for their turn, idle.", queries)
+    yield from _metric("svcctl_queries", "gauge", "Open queries: running, waiting for their turn, or idle.", queries)
     jobs = running.every()
     states = Counter(job.status for job in jobs)
     by_state = [({"state": str(state)}, states[state]) for state in JobStatus if state is not JobStatus.REMOVED]
@@ -86,13 +86,13 @@ def exposed(service: Service, running: Jobs) -> Iterator[str]:
         if job.status is JobStatus.RUNNING and job.last_datetime
     ]
     yield from _metric(
-        "svcctl_job_lag_seconds", "gauge", "Age of the last date whose events a running job's destination has.", lags
+        "svcctl_job_lag_seconds", "gauge", "Age of the date up to which a running job has delivered its events.", lags
     )
     verified = [(_labels(job), job.extra["verified"] / 1000) for job in jobs if "verified" in job.extra]
     yield from _metric(
         "svcctl_job_verified_timestamp_seconds",
         "gauge",
-        "The date up to which everything of a job was found at its destination.",
+        "Date up to which all rows of a job were found at its destination, in epoch seconds.",
         verified,
     )
     late = [(_labels(job), job.extra["late"]) for job in jobs if "late" in job.extra]
@@ -101,18 +101,20 @@ def exposed(service: Service, running: Jobs) -> Iterator[str]:
         "svcctl_late_events_total", "counter", "Events too late for the groups of answers.", [({}, counts.late)]
     )
     lost = [({"table": table}, events) for table, events in (service.loss.tables if service.loss else {}).items()]
-    yield from _metric("svcctl_lost_events", "gauge", "Events that were lost, until that is confirmed.", lost)
+    yield from _metric("svcctl_lost_events", "gauge", "Lost events, until the loss is confirmed.", lost)
     ends = [
         ({"key": key.api_key, "name": key.name or ""}, key.expires / 1000)
         for key in keys.list_keys(service.store)
         if key.expires is not None
     ]
-    yield from _metric("svcctl_key_expires_timestamp_seconds", "gauge", "When an API key expires.", ends)
+    yield from _metric("svcctl_key_expires_timestamp_seconds", "gauge", "Expiry of an API key, in epoch seconds.", ends)
     if service.disk is not None:
         free, full = service.disk.free(), int(service.disk.failure is not None)
         yield from _metric("svcctl_disk_free_bytes", "gauge", "Free bytes of the disk of the data.", [({}, free)])
-        yield from _metric("svcctl_disk_full", "gauge", "1 while the data cannot be written.", [({}, full)])
-    yield from _metric("svcctl_start_time_seconds", "gauge", "When the process started.", [({}, service.started)])
+        yield from _metric("svcctl_disk_full", "gauge", "1 if the data cannot be written, otherwise 0.", [({}, full)])
+    yield from _metric(
+        "svcctl_start_time_seconds", "gauge", "Start of the process, in epoch seconds.", [({}, service.started)]
+    )
 
 
 def _labels(job: models.Job) -> dict[str, str]:

@@ -37,7 +37,7 @@ from svcctl.service.queries import saved_queries
 from svcctl.service.state.store import Store
 
 # A hint about the demo tables, which the service itself fills. It names the setting that switches the demo off.
-_DEMO_SETTING = "SVCCTL_DEMO=0 makes no demo events"
+_DEMO_SETTING = "for a service without demo events, set SVCCTL_DEMO=0"
 RECENT = 100
 """The service remembers the results of the last RECENT loads."""
 ENDS_SECONDS = 0.8

@@ -350,7 +350,7 @@ class Jobs:
     def _need_room(self, account: Account, running: Sequence[Owner]) -> None:
         if (own := running.count(account.owner)) >= self._share:
             raise Conflict(
-                f"no more jobs can run in this domain: {own} run, the limit is {self._share}",
+                f"no more jobs can run in this domain: {own} are running, and the limit is {self._share}",
                 code=UNCHANGEABLE,
                 hint="stop or remove one",
                 reason="too-many-jobs",

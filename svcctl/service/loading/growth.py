@@ -91,7 +91,8 @@ def check_number(table: str, count: int) -> None:
     """Raise UsageError if a table would have too many columns."""
     if count > MAX_FIELDS:
         raise UsageError(
-            f"table '{table}' would have {count:,} columns, and can have {MAX_FIELDS:,}", hint=NOTHING_CHANGED
+            f"table '{table}' would have {count:,} columns, more than the {MAX_FIELDS:,} that a table can have",
+            hint=NOTHING_CHANGED,
         )
 
 
@@ -122,7 +123,7 @@ def _wider(table: Table, table_types: Mapping[str, Type], options: LoadOptions) 
     for name, type_ in wider.items():
         if options.fixed_columns or type_ not in WIDER[table_types[name]] or name == "eventdate":
             raise UsageError(
-                f"column '{name}' of table '{table.name}' is {table_types[name]} already, not {type_}",
+                f"column '{name}' of table '{table.name}' is already {table_types[name]}, not {type_}",
                 hint=_ANEW,
                 reason=DIFFERS,
             )
@@ -161,8 +162,8 @@ def _check_rest(
     has_own = any(REST in layout.types for layout in layouts) or table_types.get(REST, Type.STR) is not Type.STR
     if others or has_own:
         raise UsageError(
-            f"the load would add {counted(count, 'column')} to table '{table.name}', to which loads have added "
-            f"{table.added} and may add {most}",
+            f"the load would add {counted(count, 'column')} to table '{table.name}', but loads may add at most "
+            f"{most} in all, and have already added {table.added}",
             hint=f"{NOTHING_CHANGED}; set {LOAD_COLUMNS.name} for the service, or {_ANEW}",
             reason=DIFFERS,
         )

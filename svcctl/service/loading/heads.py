@@ -320,11 +320,11 @@ def _unclear(head: FileHead, scores: Iterable[Score]) -> UsageError:
     best = sorted((score for score in scores if score.read), key=lambda score: -score.read / score.lines)[:2]
     at = best[0].first_unread if best else next(at for at, line in enumerate(head.lines) if line.strip())
     line = shown(head.lines[at or 0])
-    what = f"no format has a line such as {line}"
+    what = f"no format fits the line {line}"
     if best:
-        shares = " and ".join(f"{score.kind.name} has {score.percent}%" for score in best)
-        others = f"line {(at or 0) + 1} is the first that does not fit: {line}"
-        what = f"of its first {counted(best[0].lines, 'line')} {shares}; {others}"
+        shares = " and ".join(f"{score.kind.name} fits {score.percent}%" for score in best)
+        others = f"the first line that does not fit is line {(at or 0) + 1}: {line}"
+        what = f"of its first {counted(best[0].lines, 'line')}, {shares}; {others}"
     return UsageError(
         f"the format of {head.name} is not clear: {what}",
         reason="unclear-format",

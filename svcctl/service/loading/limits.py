@@ -99,7 +99,7 @@ class LoadWatch:
         self._unpacked[path] = max(size, self._unpacked.get(path, 0))
         if sum(self._unpacked.values()) > self.limits.unpacked_bytes:
             raise ServiceError(
-                f"{name} unpacks to too much: a load may unpack {size_text(self.limits.unpacked_bytes)}",
+                f"{name} unpacks to too many bytes: a load may unpack at most {size_text(self.limits.unpacked_bytes)}",
                 code=413,
                 hint=f"{_UNCHANGED}; load less at a time, or set {LOAD_BYTES.name} for the service",
             )

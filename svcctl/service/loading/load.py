@@ -188,7 +188,9 @@ def _types(layouts: Sequence[Layout], chosen_types: Mapping[str, str]) -> dict[s
             types_of.setdefault(name, []).extend(() if name in layout.columns.blank else (type_,))
     for name, word in chosen_types.items():
         if name not in types_of:
-            raise UsageError(f"--types names no column '{name}'", hint=f"the columns are {choices(types_of)}")
+            raise UsageError(
+                f"--types names '{name}', which is not a column", hint=f"the columns are {choices(types_of)}"
+            )
         if word not in set(Type):
             raise UsageError(f"column '{name}' has no type '{word}'", hint=f"types are {', '.join(Type)}")
     types = {

@@ -134,12 +134,12 @@ def unclear(file: str, column: str, numbers: Sequence[str], now_ms: int, *, is_d
 
     `is_day` means that the column has days, and another column has the times of day.
     """
-    example, meaning, data = numbers[0].strip(), "are no epochs between 2000 and now", {}
+    example, meaning, data = numbers[0].strip(), "are not epochs between 2000 and now", {}
     is_date = sum(bool(_DATE_DIGITS.fullmatch(number.strip())) for number in numbers) >= _PLAUSIBLE_SHARE * len(numbers)
     if is_date and len(example) in _DIGIT_FORMATS:
-        meaning, data = "spell dates", {"spelled": _DIGIT_FORMATS[len(example)]}
+        meaning, data = "look like dates", {"spelled": _DIGIT_FORMATS[len(example)]}
     elif is_day and len(example) == _SHORT_DATE_DIGITS:
-        meaning, data = "may spell dates", {"spelled": "%y%m%d"}
+        meaning, data = "may be dates", {"spelled": "%y%m%d"}
     elif all(_CLOCK_DIGITS.fullmatch(number.strip()) for number in numbers):
         meaning, data = "may be times of day", {"clock": column}
     elif _fits(numbers, _plausible(_SPREADSHEET, now_ms)):

@@ -164,7 +164,7 @@ class Recogniser:
             return None
         columns = self._columns(file)
         if columns.is_dated and (times.spec or times.numbers):
-            raise UsageError(f"--time-format does not apply to {source.name}: its format has its own")
+            raise UsageError(f"--time-format does not apply to {source.name}: its format defines how times are written")
         zone = "UTC" if columns.is_dated else times.in_zone
         fields = {name: value_field(quote(name), type_, zone) for name, type_ in columns.types.items()}
         if self.whole:
@@ -258,7 +258,7 @@ class Recogniser:
             return kind
         if kind.name not in ("ndjson", "json"):
             raise UsageError(
-                f"only ndjson and json have events in a member, and the format of {source.name} is {kind.name}",
+                f"only ndjson and json can have events in a member, but the format of {source.name} is {kind.name}",
                 reason="no-members",
             )
         return FILE_KINDS["json"] if name is None and head.has_one_line else kind
@@ -339,7 +339,7 @@ def _check_lists(file: KnownFile, columns: Columns) -> None:
     """Raise UsageError if JSON without a time has an array of objects, because these objects may be the events."""
     if columns.flat is not None and (lists := columns.flat.lists):
         raise UsageError(
-            f"each event needs a time, and {file.source.name} has none outside the array {lists[0]}",
+            f"each event needs a time, but {file.source.name} has no time outside the array {lists[0]}",
             reason="events-in-array",
             data={"member": lists[0]},
         )
@@ -365,13 +365,13 @@ def _time_column(file: KnownFile, columns: Columns, profiles: Mapping[str, _Prof
         _check_lists(file, columns)
     if clocks := [name for name, profile in profiles.items() if profile.is_clock]:
         raise UsageError(
-            f"the column {clocks[0]} of {file.source.name} has times of day, and no column has their days",
+            f"the column {clocks[0]} of {file.source.name} has times of day, but no column has the days",
             reason="no-column-of-days",
             data={"column": clocks[0]},
         )
     hint = f"choose a column of times with --time-field: {', '.join(times)}" if times else None
     raise UsageError(
-        f"each event needs a time, and it is not clear which column of {file.source.name} has it",
+        f"each event needs a time, and it is not clear which column of {file.source.name} has the time",
         hint=hint,
         reason=None if times else "no-column-of-times",
         data={"columns": list(columns.types), "format": None if is_named else file.kind.name},
@@ -414,12 +414,12 @@ def _check_times(file: KnownFile, profile: _Profile, times: TimeFormat) -> None:
     if profile.slashed is not None and times.format is None:
         raise UsageError(
             f"dates of {file.source.name} such as {shown(profile.slashed)} may have the day or the month first",
-            hint="say which with --time-format %d/%m or --time-format %m/%d",
+            hint="add --time-format %d/%m if the day is first, or --time-format %m/%d if the month is first",
         )
     if profile.abbreviated is not None and times.zone is None and times.spec is None:
         raise UsageError(
             f"times of {file.source.name} such as {shown(profile.abbreviated)} end with an abbreviation of a zone, "
-            "which may mean several",
+            "which may mean several zones",
             hint="name the zone of the file with --time-zone, such as America/Chicago",
         )
 

@@ -86,14 +86,14 @@ _SENTENCES: Mapping[str, str] = {
     Skip.SHORT_YEAR: "{fields} {value} has a year of two digits",
     Skip.NO_YEAR: "{fields} {value} has no year",
     Skip.NO_DAY: "{fields} {value} has no date",
-    Skip.UNREAD_NUMBER: "{fields} {value} is a number, but no epoch in the unit of others from 2000 until tomorrow; "
-    "the time format epoch, epoch_ms, epoch_us or epoch_ns reads those of any year",
-    Skip.EARLY: "{fields} {value} is before 1970, and events begin there",
+    Skip.UNREAD_NUMBER: "{fields} {value} is not an epoch between 2000 and tomorrow in the unit of the other "
+    "numbers; for epochs of any year, name their unit as the time format: epoch, epoch_ms, epoch_us or epoch_ns",
+    Skip.EARLY: "{fields} {value} is before 1970, the first year of events",
     NULLED: "{value} is not {kind}",
     Change.COLUMN: "dates were read from the column {fields}; --time-field names another",
-    Change.SHORT: "the last cells are missing, and null",
-    Change.TEXT: "text, not numbers, because of other values in the column: {fields}; --types {wish} makes "
-    "null of other values, and --null names texts that mean null (a table that is there needs --replace, too)",
+    Change.SHORT: "the last cells are missing, and were read as null",
+    Change.TEXT: "text, not numbers, because of other values in the column: {fields}; --types {wish} turns "
+    "other values into null, and --null names texts that mean null (an existing table also needs --replace)",
     Change.FINER: "times are kept to the millisecond",
     Change.ZONE: "times without a zone were read as UTC; --time-zone names their zone",
     Change.JSON: "arrays, and objects that did not become columns, are JSON text: {fields}",
@@ -109,7 +109,7 @@ _SENTENCES: Mapping[str, str] = {
 }
 
 _HINTS: Mapping[Skip, str] = {
-    Skip.TIME: "describe how it is written with --time-format, such as '%d/%m/%Y %H:%M:%S', or name another column "
+    Skip.TIME: "describe the time with --time-format, such as '%d/%m/%Y %H:%M:%S', or name another column "
     "with --time-field, or two as DATE,TIME",
 }
 """The hint of the error for a file that could not be read. The key says why the first line was skipped."""
@@ -265,8 +265,7 @@ def too_many(file: str, unit: str, tally: Tally, kind: str) -> UsageError:
     return UsageError(
         f"{tally.skipped:,} of {tally.skipped + tally.rows:,} {unit}s of {file} cannot be read; the first: "
         f"{unit} {line}: {sentence(what, value, [column], kind)}",
-        hint=f"{NOTHING_CHANGED}; to load the others, allow it with --max-skipped {tally.skipped}, "
-        "or a share such as 50%",
+        hint=f"{NOTHING_CHANGED}; to load the others, add --max-skipped {tally.skipped}, or a share such as 50%",
     )
 
 

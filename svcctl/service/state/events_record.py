@@ -57,12 +57,12 @@ class Loss:
     def text(self) -> str:
         moment = from_ms(self.since).strftime("%Y-%m-%d %H:%M:%S")
         cause = (
-            "its file of events was missing or replaced"
+            "the service's file of events was missing or replaced"
             if self.whole
-            else "its file of events lacks the latest changes"
+            else "the service's file of events lacks the latest changes"
         )
         tables = ", ".join(f"{name} ({counted(events, 'event')})" for name, events in self.tables.items())
-        return f"{cause}; lost by {moment} (UTC): {tables or 'no tables'}"
+        return f"{cause}; lost before {moment} (UTC): {tables or 'no tables'}"
 
 
 class EventsFile(Protocol):

@@ -68,12 +68,12 @@ def check(store: Store | None, folder: Folder, *, create: bool = False) -> bool:
 def _require(folder: Folder | None, row: Row[tuple[str, str]]) -> None:
     belongs = f"the state belongs to services with the shared folder {row.uri}"
     if folder is None:
-        raise UsageError(f"{belongs}, and this one has none", hint=f"start it with --tables {row.uri}")
+        raise UsageError(f"{belongs}, but this service has no shared folder", hint=f"start it with --tables {row.uri}")
     if folder.identity() not in (None, row.identity):
         raise Unavailable(
-            f"{belongs}, and {folder.uri} is another one",
-            hint=f"start it with --tables {row.uri}; for {folder.uri} to take its place, its file {folder.IDENTITY}"
-            f" must hold {row.identity}",
+            f"{belongs}, but {folder.uri} is another folder",
+            hint=f"start it with --tables {row.uri}; to use {folder.uri} in its place, write {row.identity} "
+            f"into its file {folder.IDENTITY}",
         )
     folder.require(row.identity)
 

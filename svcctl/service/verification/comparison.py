@@ -110,8 +110,8 @@ class ExpectedCursor:
         """Load the rows that begin with the number `row`. Raises ValueError if the next rows begin elsewhere."""
         rows = next((rows for rows in self._rows if rows.end > rows.first), None)
         if rows is None or rows.first != row:
-            produced = "none" if rows is None else f"row {rows.first}"
-            raise ValueError(f"row {row} of {self._end} was expected, and {produced} was produced")
+            produced = "nothing" if rows is None else f"row {rows.first}"
+            raise ValueError(f"row {row} of {self._end} was expected, but {produced} was produced")
         self.exact = self.exact and rows.exact
         self._loaded.append(rows)
 

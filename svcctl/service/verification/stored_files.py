@@ -171,7 +171,7 @@ class _Check:
         if sha256.hexdigest() not in file.sha256:
             self._log.tally.not_reproducible += comparison.not_reproducible
             if not comparison.has_faults:
-                self._log.tally.notes.append(f"{name} has other bytes than were delivered, with the same rows")
+                self._log.tally.notes.append(f"{name} has the delivered rows, but not the delivered bytes")
                 self._fault(FaultKind.ALTERED, file.first, file.end, name)
 
     def _miss(self, file: FileEntry, name: str) -> None:
@@ -190,7 +190,7 @@ class _Check:
         """Move past the next rows before `row`. The log has no file with these rows, so they cannot be checked."""
         if row > self._cursor.row:
             self._log.tally.not_reproducible += row - self._cursor.row
-            self._log.tally.notes.append(f"rows {self._cursor.row} to {row - 1} are in no file that is logged")
+            self._log.tally.notes.append(f"rows {self._cursor.row} to {row - 1} are not in any logged file")
         deque(self._cursor.take(row), maxlen=0)
 
     def find_foreign(self) -> None:

@@ -214,9 +214,9 @@ def test_rule_4_an_update_is_accepted_if_and_only_if_the_role_then_grants_someth
 @pytest.mark.parametrize(
     ("available", "fields", "hint"),
     [
-        (Available((), ("explorer",)), {"policies": "*"}, "the domain has no policies for '*'"),
-        (Available(("Search",), ()), {"applications": ["*"]}, "the domain has no applications for '*'"),
-        (Available((), ()), {}, "the domain has no policies and no applications for '*'"),
+        (Available((), ("explorer",)), {"policies": "*"}, "'*' means all, but the domain has no policies"),
+        (Available(("Search",), ()), {"applications": ["*"]}, "'*' means all, but the domain has no applications"),
+        (Available((), ()), {}, "'*' means all, but the domain has no policies and no applications"),
         (Available((), ()), {"resourceIds": "*"}, None),
     ],
 )

@@ -109,8 +109,8 @@ def test_a_kill_in_any_moment_of_a_transaction_loses_and_repeats_nothing(
 
 
 LIMIT = 300_000
-AT_MOST = "topic '{topic}' takes at most 300,000 (max.message.bytes)"
-UNKNOWN = "topic '{topic}' does not take as many (see its max.message.bytes)"
+AT_MOST = "topic '{topic}' accepts at most 300,000 (max.message.bytes)"
+UNKNOWN = "topic '{topic}' does not accept that many (see its max.message.bytes)"
 
 
 def opened(peer: KafkaPeer, topic: str, **params: str) -> JobDestination:
@@ -145,14 +145,14 @@ def test_the_error_names_the_event_that_the_topic_refuses_and_its_limit(kafka_pe
     assert kafka_peer.relay is not None
     known, unknown = limited(kafka_peer), kafka_peer.fresh_topic()
     cases = [
-        (known, [LIMIT + 1], f"the event of 2024-01-31 10:00:01.250 UTC has 300,001 bytes, and {AT_MOST}"),
-        (known, [10, LIMIT + 1], f"the event of 2024-01-31 10:00:02.250 UTC has 300,001 bytes, and {AT_MOST}"),
-        (unknown, [LIMIT + 1], f"the event of 2024-01-31 10:00:01.250 UTC has 300,001 bytes, and {UNKNOWN}"),
+        (known, [LIMIT + 1], f"the event of 2024-01-31 10:00:01.250 UTC has 300,001 bytes, but {AT_MOST}"),
+        (known, [10, LIMIT + 1], f"the event of 2024-01-31 10:00:02.250 UTC has 300,001 bytes, but {AT_MOST}"),
+        (unknown, [LIMIT + 1], f"the event of 2024-01-31 10:00:01.250 UTC has 300,001 bytes, but {UNKNOWN}"),
         (
             unknown,
             [10, 200_000, 200_001],
-            f"topic '{unknown}' refuses 3 events as too large together, of which the event of 2024-01-31 10:00:03.250 "
-            "UTC has 200,001 bytes; a smaller maxBytesPerCommit sends fewer at once",
+            f"topic '{unknown}' refuses 3 events because they are too large together (the event of 2024-01-31 "
+            "10:00:03.250 UTC has 200,001 bytes): set a smaller maxBytesPerCommit to send fewer events at once",
         ),
     ]
     with kafka_peer.relay.taking(LIMIT):
@@ -186,14 +186,14 @@ def test_no_event_is_larger_than_any_batch_may_be(kafka_peer: KafkaPeer) -> None
     with closing(opened(kafka_peer, kafka_peer.fresh_topic())) as made, pytest.raises(Unavailable) as caught:
         put(made, MAX_EVENT_BYTES + 1)
     assert caught.value.message == (
-        "kafka: the event of 2024-01-31 10:00:01.250 UTC has 10,485,761 bytes, and a job sends at most 10,485,760"
+        "kafka: the event of 2024-01-31 10:00:01.250 UTC has 10,485,761 bytes, but a job sends at most 10,485,760"
     )
 
 
 def test_an_event_without_a_date_is_named_by_its_number(kafka_peer: KafkaPeer) -> None:
     with closing(opened(kafka_peer, kafka_peer.fresh_topic())) as made:
         made.write(pa.array(["x" * (MAX_EVENT_BYTES + 1)]), 16, pa.array([None], pa.int64()))
-        with pytest.raises(Unavailable, match=r"^kafka: event 17 of the job has 10,485,761 bytes, and a job sends "):
+        with pytest.raises(Unavailable, match=r"^kafka: event 17 of the job has 10,485,761 bytes, but a job sends "):
             made.commit()
 
 
@@ -217,6 +217,6 @@ def test_a_real_broker_refuses_an_event_above_its_limit(old_kafka_peer: KafkaPee
         with pytest.raises(Unavailable) as caught:
             put(made, 1_500_000)
     assert caught.value.message == (
-        "kafka: the event of 2024-01-31 10:00:01.250 UTC has 1,500,000 bytes, and "
-        f"topic '{topic}' does not take as many (see its max.message.bytes)"
+        "kafka: the event of 2024-01-31 10:00:01.250 UTC has 1,500,000 bytes, but "
+        f"topic '{topic}' does not accept that many (see its max.message.bytes)"
     )

@@ -70,7 +70,7 @@ def listening(answer: Callable[[socket.socket], None]) -> Iterator[str]:
 
 
 TLS = {"security.protocol": "SSL"}
-NO_TLS = "{} answers, but not with TLS: check the port, and security.protocol if it wants no TLS"
+NO_TLS = "{} answers, but not with TLS: check the port, and security.protocol if the broker does not use TLS"
 
 
 @pytest.mark.slow
@@ -78,7 +78,7 @@ NO_TLS = "{} answers, but not with TLS: check the port, and security.protocol if
     ("answer", "settings", "told"),
     [
         (sends_a_page, {}, f"{{}} answers, but not as Kafka: {CHECK}"),
-        (hangs_up, {}, f"no Kafka answers at {{}} within 1s: {CHECK}"),
+        (hangs_up, {}, f"no Kafka broker answers at {{}} within 1s: {CHECK}"),
         (hangs_up, TLS, NO_TLS),
         (sends_a_page, TLS, NO_TLS),
     ],

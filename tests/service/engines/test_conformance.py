@@ -66,12 +66,12 @@ def test_a_new_table_is_listed_with_its_columns_and_is_empty(engine: Engine) -> 
 @pytest.mark.parametrize(
     ("name", "columns", "message"),
     [
-        ("a b", COLUMNS, "'a b' cannot name a table"),
-        ("a..b", COLUMNS, "'a..b' cannot name a table"),
-        ('a"b', COLUMNS, "'a\"b' cannot name a table"),
+        ("a b", COLUMNS, "'a b' cannot be the name of a table"),
+        ("a..b", COLUMNS, "'a..b' cannot be the name of a table"),
+        ('a"b', COLUMNS, "'a\"b' cannot be the name of a table"),
         ("t", COLUMNS[1:], "table 't' needs a column eventdate of type timestamp"),
         ("t", (*COLUMNS, Column("N", Type.STR)), "table 't' would have two columns of the same name"),
-        ("taken", COLUMNS, "table 'taken' is already there"),
+        ("taken", COLUMNS, "table 'taken' already exists"),
         ("Taken", COLUMNS, "table 'Taken' differs from table 'taken' only in case"),
     ],
 )
@@ -601,7 +601,7 @@ def test_a_load_with_an_id_is_stored_once_while_the_table_has_its_rows(engine: E
         return [engine.stored.has_load("t", load_id) for load_id in "abc"]
 
     assert known() == [False, False, False]
-    again = "table 't' has the load {} already"
+    again = "table 't' already has the load {}"
     assert [load("a", create=COLUMNS), load("a"), load("b"), load("b")] == [1, again.format("a"), 1, again.format("b")]
     with pytest.raises(ServiceError, match=r"^enough$"):
         load("c", go_on=give_up)

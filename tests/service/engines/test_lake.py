@@ -411,7 +411,7 @@ def test_files_that_cannot_be_read_are_an_outage_after_which_a_job_goes_on(place
 
 
 AWAY = {
-    "gone": "it is not there",
+    "gone": "it does not exist",
     "empty": "it has no file .svcctl",
     "stranger": "another folder is in its place",
 }

@@ -73,7 +73,7 @@ def works(target: str, place: Place) -> None:
 def refusal(target: str, place: Place) -> str:
     with pytest.raises(UsageError) as caught:
         new_lake(target, place.environment)
-    assert caught.value.hint == "paths of ASCII letters, digits and /._- can be used everywhere"
+    assert caught.value.hint == "paths of ASCII letters, digits and /._- always work"
     return caught.value.message
 
 
@@ -174,7 +174,7 @@ def test_a_file_of_events_whose_path_duckdb_misreads_is_refused(tmp_path: Path, 
         DuckDBEngine(path)
     assert (caught.value.message, caught.value.hint) == (
         f"the events file {path} cannot be used: the storage library misreads {character} in {path}",
-        "set SVCCTL_DATA to another directory: paths of ASCII letters, digits and /._- can be used everywhere",
+        "set SVCCTL_DATA to another directory: paths of ASCII letters, digits and /._- always work",
     )
     assert [path.name for path in tmp_path.rglob("*")] == ["a", "b"]
 

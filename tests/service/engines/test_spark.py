@@ -295,9 +295,9 @@ def test_what_the_page_of_clusters_says_is_different_on_spark(clauses: str, engi
 @pytest.mark.parametrize(
     ("clauses", "message"),
     [
-        ("limit 2147483648", "LIMIT goes up to 2147483647"),
-        ("offset 2147483648", "OFFSET goes up to 2147483647"),
-        (f"select {'round(' * 15}n{')' * 15} as x", "more than 12 of its functions are inside each other"),
+        ("limit 2147483648", "LIMIT can be at most 2147483647"),
+        ("offset 2147483648", "OFFSET can be at most 2147483647"),
+        (f"select {'round(' * 15}n{')' * 15} as x", "more than 12 of its functions are nested in each other"),
     ],
 )
 def test_what_spark_cannot_run_is_refused(clauses: str, message: str, engine: Engine) -> None:

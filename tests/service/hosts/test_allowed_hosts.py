@@ -117,8 +117,8 @@ def test_a_host_without_an_address_may_have_one_later(host: str) -> None:
         ("http://a", "is not of the form HOST or HOST:PORT"),
         ("a:b", "is not of the form HOST or HOST:PORT"),
         ("fe80::1%eth0", "is not of the form HOST or HOST:PORT"),
-        ("a:0", "names no port: ports are 1 to 65535"),
-        ("[::1]:70000", "names no port: ports are 1 to 65535"),
+        ("a:0", "has a port that is not between 1 and 65535"),
+        ("[::1]:70000", "has a port that is not between 1 and 65535"),
         ("10.0.0.1/8", "is not an address or a network: 10.0.0.1/8 has host bits set"),
         *(
             (entry, "is not a name, *.SUFFIX, an address, a network such as 10.0.0.0/8, public or *")
@@ -133,5 +133,5 @@ def test_an_entry_that_is_not_a_rule_is_named(entry: str, reason: str) -> None:
 
 
 def test_a_list_without_entries_is_refused() -> None:
-    with pytest.raises(UsageError, match="it names no host"):
+    with pytest.raises(UsageError, match="it contains no hosts"):
         DESTINATIONS_ALLOWED.read({"SVCCTL_DESTINATIONS_ALLOWED": " , "})

@@ -14,7 +14,7 @@ from svcctl.errors import ServiceError
 from svcctl.io.json_members import optional_text, text
 from svcctl.service.http.body import MAX_DEPTH, json_object
 
-HALF = "holds half of a surrogate pair, which is not a character"
+HALF = "contains half of a surrogate pair, which is not a character"
 DEEP = "the body is nested deeper than 16 levels"
 
 
@@ -38,8 +38,8 @@ def refusal(body: bytes | str) -> str:
         (b'{"a":"\xed\xa0\x80"}', f"a {HALF}"),
         (rb'{"a":{"b":["x",{"c":"\udfff"}]}}', f"a.b.c {HALF}"),
         (rb'{"\ud800":1}', rf"the name of \ud800 {HALF}"),
-        (rb'{"a":"x\u0000y"}', "a holds the character U+0000"),
-        (rb'{"\u0000":1}', r"the name of \u0000 holds the character U+0000"),
+        (rb'{"a":"x\u0000y"}', "a contains the character U+0000"),
+        (rb'{"\u0000":1}', r"the name of \u0000 contains the character U+0000"),
         (b'{"a":NaN}', "the body is not JSON: NaN is not a number"),
         (b'{"a":-Infinity}', "the body is not JSON: -Infinity is not a number"),
         (b'{"a":1e999}', "a is a number that is too large"),
@@ -93,7 +93,7 @@ def without_null(value: Any) -> Any:
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=60))  # two halves may be a character
 def test_half_characters_are_refused_wherever_they_are_and_the_refusal_can_be_sent(text: str) -> None:
     body = json.dumps({"a": [f"{text}\ud800"]})
-    assert refusal(body) == ("a holds the character U+0000" if "\0" in text else f"a {HALF}")
+    assert refusal(body) == ("a contains the character U+0000" if "\0" in text else f"a {HALF}")
     assert refusal(json.dumps({f"\ud800{text}": 1})).startswith(r"the name of \ud800")
 
 

@@ -181,7 +181,7 @@ def test_the_status_is_told_on_the_own_socket_while_the_state_and_the_tables_are
         {"folder": str(folder)},
         [
             "the state in postgresql://db/svcctl cannot be reached: connection refused",
-            f"cannot read the shared folder {folder}: it is not there",
+            f"cannot read the shared folder {folder}: it does not exist",
         ],
     )
     assert (over_tcp.status_code, over_tcp.json()["msg"]) == (
@@ -245,7 +245,7 @@ def test_lost_events_are_reported_until_an_administrator_confirms_it(service: Se
     lost = answered(app, "POST", "/service/confirm-loss", headers=token).json()["object"]["lost"]
     assert (lost["tables"], lost["text"].partition(";")[0]) == (
         {"shop.o": 5},
-        "its file of events was missing or replaced",
+        "the service's file of events was missing or replaced",
     )
     assert answered(app, "POST", "/service/confirm-loss", headers=token).json()["object"] == {"lost": None}
     assert told(None) == ("ok", None, False)

@@ -127,7 +127,7 @@ def test_a_check_of_a_new_domain_names_the_key_that_would_be_refused_and_creates
     assert len(ask("reseller", "GET", "/domain")[1]) == 1
 
 
-HALF = "holds half of a surrogate pair, which is not a character"
+HALF = "contains half of a surrogate pair, which is not a character"
 REFUSALS: list[tuple[str, str, Any, int, dict[str, Any]]] = [
     ("GET", "/domain/nemo", None, 404, error(106, "no domain nemo@demo")),
     ("GET", "/domain/acme%40other", None, 404, error(106, "no domain acme@other")),

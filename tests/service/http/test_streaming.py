@@ -570,7 +570,7 @@ def test_the_answers_of_a_key_end_with_it_and_those_of_other_keys_go_on(acme: Se
         else:
             accounts.put(store, Account("customer", "secret", "customer", "acme@none", expires=expires))
         settle(acme.service, Jobs(store, lambda job, run: True))
-        with pytest.raises(IncompleteResult, match=r"key of this request is not valid any more \(code 401"):
+        with pytest.raises(IncompleteResult, match=r"key of this request is no longer valid \(code 401"):
             list(ending.raw())
         eventually(lambda: acme.service.turns.api_keys() == {"second"})
         assert next(iter(other.raw()))
@@ -652,7 +652,7 @@ def test_a_monstrous_query_is_refused_or_answered_and_the_service_lives_on(
 
 
 def test_what_is_no_text_of_a_query_is_refused_with_the_reason(served: Served) -> None:
-    with served.client() as client, pytest.raises(ServiceError, match=r"^query holds half of a surrogate pair"):
+    with served.client() as client, pytest.raises(ServiceError, match=r"^query contains half of a surrogate pair"):
         client.call("POST", "/search/query", b'{"query":"\\ud800","from":"2h"}')
 
 

@@ -66,7 +66,7 @@ def load(tmp_path: Path, text: str = "time,n\n2024-01-31,1\n", **members: Any) -
         ({"query": "from file where"}, "operator", 400, "line 1"),
         ({"files": []}, "operator", 400, "files is not a list"),
         ({"emptyColumns": "n"}, "operator", 400, "emptyColumns is not a list"),
-        ({"types": {"m": "int8"}}, "operator", 400, "--types names no column 'm'"),
+        ({"types": {"m": "int8"}}, "operator", 400, "--types names 'm', which is not a column"),
     ],
 )
 def test_a_refused_load_leaves_no_table(

@@ -590,7 +590,7 @@ def test_a_job_whose_table_is_away_shows_it_stands_still_and_recovers(tmp_path: 
         assert runs[0].ended.wait(10)
         jobs.close()
         store.close()
-    reason = (f"cannot read the shared folder {folder}: it is not there",)
+    reason = (f"cannot read the shared folder {folder}: it does not exist",)
     assert [error for error, _ in seen] == [(), reason, reason, ()]
     first = seen[0][1]
     assert [reached - first for _, reached in seen] == [timedelta(minutes=at) for at in (0, 0, 0, 30)]

@@ -298,7 +298,7 @@ def test_each_domain_has_a_share_of_the_jobs_and_all_together_a_maximum(store: S
     mine = Jobs(store, work, share=2, total=3)
     first, _, theirs = launch(mine), launch(mine), launch(mine, STRANGER)
     for account, message, hint in (
-        (ME, "no more jobs can run in this domain: 2 run, the limit is 2", HINT),
+        (ME, "no more jobs can run in this domain: 2 are running, and the limit is 2", HINT),
         (
             RESELLER,
             "the service already runs 3 jobs of all its domains, which is the maximum",
@@ -323,7 +323,7 @@ def test_a_job_that_continues_a_running_one_takes_its_place_when_more_run_than_t
     first, _, _ = (launch(before) for _ in range(3))
     before.close()
     mine = Jobs(store, work, share=1)
-    with pytest.raises(Conflict, match=r": 3 run, the limit is 1$"):
+    with pytest.raises(Conflict, match=r": 3 are running, and the limit is 1$"):
         launch(mine)
     assert mine.launch(ME, type="donothing", request=stored_query(continues=first), params={}).status == "RUNNING"
     mine.close()

@@ -24,7 +24,7 @@ ERRORS = {
     " (there are no pipes: the clauses follow one another, as in where … group by … select …)",
     "from t where a = “x”": "line 1, column 18: unexpected '“' (write straight quotes: \"…\")",
     "from t Sort n": "line 1, column 8: unexpected 'Sort' (a query does not sort: sort the rows that it returns)",
-    "show tables": "line 1, column 1: unexpected 'show' (a query lists no tables: it reads the rows of one)",
+    "show tables": "line 1, column 1: unexpected 'show' (a query cannot list tables: it reads the rows of one table)",
     "from t where a ! b": "line 1, column 16: unexpected character '!'",
     "from t where a = 'x": r"line 1, column 18: the string is not closed on its line (a line break is written \n)",
     r"from t where a = 'x\q'": r"line 1, column 20: unknown escape \q"
@@ -48,8 +48,8 @@ ERRORS = {
     " 'pragma', 'select', 'where' or the end of the query",
     "from t every 5m": "line 1, column 8: unexpected 'every' (write group every 5m)",
     "from t where a. b": "line 1, column 15: unexpected '.' (write from t where a.b)",
-    "from t where `a`.b.1": "line 1, column 17: unexpected '.' (a dotted name has no blanks, and back quotes around"
-    " all of it if a part needs them: `a.b c`)",
+    "from t where `a`.b.1": "line 1, column 17: unexpected '.' (write a dotted name without blanks; if a part needs"
+    " back quotes, put the whole name in them: `a.b c`)",
     "from t where a > .5": "line 1, column 18: unexpected '.' (write from t where a > 0.5)",
     "from t where a.b[0] = 1": "line 1, column 17: unexpected '[' (an item of JSON text is"
     ' jsonparse(text, "[0]"); several values are in braces: x in {1, 2})',

@@ -90,16 +90,22 @@ def test_an_ending_decides_only_if_no_other_kind_reads_the_head(name: str, text:
     [
         (
             LOG + ACCESS * 2,
-            "of its first 3 lines access has 66% and log has 33%; line 1 is the first that does not fit",
+            "of its first 3 lines, access fits 66% and log fits 33%; the first line that does not fit is line 1",
         ),
-        (ACCESS * 8 + LOG * 2, "of its first 10 lines access has 80% and log has 20%; line 9 is the first"),
-        (LOG + "foo\n" * 9, "of its first 10 lines log has 10%; line 2 is the first that does not fit: 'foo'"),
+        (
+            ACCESS * 8 + LOG * 2,
+            "of its first 10 lines, access fits 80% and log fits 20%; the first line that does not fit is line 9",
+        ),
+        (LOG + "foo\n" * 9, "of its first 10 lines, log fits 10%; the first line that does not fit is line 2: 'foo'"),
         (
             SYSLOG * 8 + "foo\n" * 2,
-            "of its first 10 lines syslog has 80%; line 9 is the first that does not fit: 'foo'",
+            "of its first 10 lines, syslog fits 80%; the first line that does not fit is line 9: 'foo'",
         ),
-        ("Hello, World\n", "no format has a line such as 'Hello, World'"),
-        ("Hello, World, and so on\nfoo\nbar\n", "of its first 3 lines csv has 33%; line 2"),
+        ("Hello, World\n", "no format fits the line 'Hello, World'"),
+        (
+            "Hello, World, and so on\nfoo\nbar\n",
+            "of its first 3 lines, csv fits 33%; the first line that does not fit is line 2",
+        ),
     ],
 )
 def test_a_head_that_no_kind_reads_is_refused_with_the_best_kinds(text: str, why: str) -> None:

@@ -62,7 +62,9 @@ def test_a_file_that_unpacks_to_too_much_is_refused(
 ) -> None:
     path = tmp_path / f"{name}.{packing}"
     path.write_bytes(PACK[packing](BOMBS[name]))
-    with pytest.raises(ServiceError, match=f"{path.name} unpacks to too much: a load may unpack 2.0 MB") as caught:
+    with pytest.raises(
+        ServiceError, match=f"{path.name} unpacks to too many bytes: a load may unpack at most 2.0 MB"
+    ) as caught:
         limited(engine, path, LoadLimits(unpacked_bytes=2_000_000))
     assert caught.value.code == 413
     assert "t" not in engine.tables()
@@ -75,7 +77,7 @@ def test_a_limit_counts_the_files_of_a_load_together(engine: DuckDBEngine, tmp_p
     sources = [Source(path, path.name) for path in paths]
     most = LoadLimits(unpacked_bytes=3 * len(ROW * 10))
     assert loading.load(engine, sources, "t", LoadOptions(), undisturbed, limits=most)
-    with pytest.raises(ServiceError, match=r"2\.csv\.gz unpacks to too much"):
+    with pytest.raises(ServiceError, match=r"2\.csv\.gz unpacks to too many bytes"):
         loading.load(
             engine, sources, "u", LoadOptions(), undisturbed, limits=LoadLimits(unpacked_bytes=most.unpacked_bytes - 1)
         )
@@ -84,7 +86,7 @@ def test_a_limit_counts_the_files_of_a_load_together(engine: DuckDBEngine, tmp_p
 def test_repeated_values_of_parquet_count_each_time(engine: DuckDBEngine, tmp_path: Path) -> None:
     path = repeated(tmp_path / "a.parquet", rows=100_000, size=10_000)
     assert path.stat().st_size < 100_000
-    with pytest.raises(ServiceError, match="a load may unpack 900 MB"):
+    with pytest.raises(ServiceError, match="a load may unpack at most 900 MB"):
         limited(engine, path, LoadLimits(unpacked_bytes=900_000_000))
 
 

@@ -19,13 +19,13 @@ from svcctl.service.loading.skips import Change
 Wished = dict[str, Any]
 
 DESCRIBE = (
-    "describe how it is written with --time-format, such as '%d/%m/%Y %H:%M:%S', or name another column with "
+    "describe the time with --time-format, such as '%d/%m/%Y %H:%M:%S', or name another column with "
     "--time-field, or two as DATE,TIME"
 )
 CONVERT = "not-utf8"
-UNCLEAR = "each event needs a time, and it is not clear which column of a.csv has it"
+UNCLEAR = "each event needs a time, and it is not clear which column of a.csv has the time"
 NAMES = "no-column-names"
-ORDER = "say which with --time-format %d/%m or --time-format %m/%d"
+ORDER = "add --time-format %d/%m if the day is first, or --time-format %m/%d if the month is first"
 ANEW = "load into another table, or replace it"
 TYPE = "read the column as another type, such as with --types n=str"
 NUL = "nul-character"
@@ -79,7 +79,8 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
     (
         "2026-11-20 06:00:01 a\n2026-11-20 06:00:02 CST b\n",
         {"format": "log"},
-        "times of a.csv such as '2026-11-20 06:00:02 CST' end with an abbreviation of a zone, which may mean several",
+        "times of a.csv such as '2026-11-20 06:00:02 CST' end with an abbreviation of a zone, which may mean several "
+        "zones",
         "name the zone of the file with --time-zone, such as America/Chicago",
     ),
     (
@@ -118,19 +119,19 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
     (
         "time,n\n2026-01-01,2\n",
         {"table": "there", "types": {"n": "int4"}},
-        "column 'n' of table 'there' is int8 already, not int4",
+        "column 'n' of table 'there' is already int8, not int4",
         ANEW,
     ),
     (
         "time\n2026-01-01\n",
         {"table": "no table"},
-        "'no table' cannot name a table",
-        "use letters, digits and _ in parts joined by dots, which begin with no digit, as in web.access",
+        "'no table' cannot be the name of a table",
+        "join parts of letters, digits and _ with dots, as in web.access; a part cannot begin with a digit",
     ),
     (
         CSV,
         {"table": "group"},
-        "'group' cannot name a table: queries would need back quotes around it",
+        "'group' cannot be the name of a table: queries would need back quotes around it",
         None,
     ),
     (
@@ -154,7 +155,8 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
     (
         "time\n2026-11-20 06:00 BST\n",
         {},
-        "times of a.csv such as '2026-11-20 06:00 BST' end with an abbreviation of a zone, which may mean several",
+        "times of a.csv such as '2026-11-20 06:00 BST' end with an abbreviation of a zone, which may mean several "
+        "zones",
         "name the zone of the file with --time-zone, such as America/Chicago",
     ),
     (
@@ -194,12 +196,12 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
     *(
         (f"ts,n\n{number},1\n", {}, f"numbers in ts of a.csv such as '{number}' {meaning}", "unclear-numbers")
         for number, meaning in (
-            ("20240131", "spell dates"),
-            ("20240131100000", "spell dates"),
+            ("20240131", "look like dates"),
+            ("20240131100000", "look like dates"),
             ("101500", "may be times of day"),
             ("45322.4", "may be days of a spreadsheet"),
-            ("0.031415", "are no epochs between 2000 and now"),
-            ("1796169601", "are no epochs between 2000 and now"),
+            ("0.031415", "are not epochs between 2000 and now"),
+            ("1796169601", "are not epochs between 2000 and now"),
         )
     ),
     (
@@ -220,7 +222,7 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
     (
         "time,n\n10:00:00,1\n",
         {},
-        "the column time of a.csv has times of day, and no column has their days",
+        "the column time of a.csv has times of day, but no column has the days",
         "no-column-of-days",
     ),
     (
@@ -283,7 +285,7 @@ SAID: dict[str, tuple[str, str | bytes, Wished, list[str]]] = {
             "line 3: it has too many cells: '2026-01-01,1,2'",
             "line 5: it has no time that can be read",
             "line 6: time 'soon' is not a time",
-            "line 7: time '1969-12-31' is before 1970, and events begin there",
+            "line 7: time '1969-12-31' is before 1970, the first year of events",
         ],
     ),
     "a line that is too long": (
@@ -306,8 +308,8 @@ SAID: dict[str, tuple[str, str | bytes, Wished, list[str]]] = {
         "ts\n" + "1763719200\n" * 36 + "0\n10:15:00\n01/31/24\nJan 31 10:00:00\n",
         {},
         [
-            "line 38: ts '0' is a number, but no epoch in the unit of others from 2000 until tomorrow; "
-            "the time format epoch, epoch_ms, epoch_us or epoch_ns reads those of any year",
+            "line 38: ts '0' is not an epoch between 2000 and tomorrow in the unit of the other numbers; "
+            "for epochs of any year, name their unit as the time format: epoch, epoch_ms, epoch_us or epoch_ns",
             "line 40: ts '01/31/24' has a year of two digits",
             "line 41: ts 'Jan 31 10:00:00' has no year",
             "line 39: ts '10:15:00' has no date",
@@ -321,10 +323,10 @@ SAID: dict[str, tuple[str, str | bytes, Wished, list[str]]] = {
         {},
         [
             "line 2: dates were read from the column made; --time-field names another",
-            "line 5: the last cells are missing, and null",
+            "line 5: the last cells are missing, and were read as null",
             "line 4: text, not numbers, because of other values in the column: n, x y; --types "
-            "'n=float8,x y=float8' makes null of other values, and --null names texts that mean null (a table that is "
-            "there needs --replace, too)",
+            "'n=float8,x y=float8' turns other values into null, and --null names texts that mean null (an existing "
+            "table also needs --replace)",
             "line 2: times are kept to the millisecond",
             "line 2: times without a zone were read as UTC; --time-zone names their zone",
         ],

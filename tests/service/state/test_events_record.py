@@ -150,7 +150,7 @@ def test_an_older_copy_of_the_file_lacks_what_came_after_it(store: Store, path: 
     loss = started(store, path)
     assert loss is not None
     assert (loss.whole, loss.tables) == (False, {"t": 5, "u": 1})
-    assert loss.text.startswith("its file of events lacks the latest changes; lost by 20")
+    assert loss.text.startswith("the service's file of events lacks the latest changes; lost before 20")
     assert loss.text.endswith("(UTC): t (5 events), u (1 event)")
 
 

@@ -40,20 +40,20 @@ def test_a_service_with_another_folder_than_that_of_the_state_does_not_start(sta
     other.create()
     belongs = f"the state belongs to services with the shared folder {first.uri}"
     for folder, kind, message, hint in (
-        (None, UsageError, f"{belongs}, and this one has none", f"start it with --tables {first.uri}"),
+        (None, UsageError, f"{belongs}, but this service has no shared folder", f"start it with --tables {first.uri}"),
         (
             other,
             Unavailable,
-            f"{belongs}, and {other.uri} is another one",
-            f"start it with --tables {first.uri}; for {other.uri} to take its place, its file .svcctl must hold"
-            f" {identity}",
+            f"{belongs}, but {other.uri} is another folder",
+            f"start it with --tables {first.uri}; to use {other.uri} in its place, write {identity} into its"
+            " file .svcctl",
         ),
     ):
         with pytest.raises(kind) as caught:
             join(state, folder, create=True)
         assert (caught.value.message, caught.value.hint) == (message, hint)
     shutil.move(tmp_path / "first", tmp_path / "moved")
-    with pytest.raises(Unavailable, match=r"it is not there$"):
+    with pytest.raises(Unavailable, match=r"it does not exist$"):
         join(state, first, create=True)
     assert not (tmp_path / "first").exists()
     join(state, moved := Folder(str(tmp_path / "moved"), {}))
@@ -83,7 +83,7 @@ def test_services_that_start_at_once_give_a_folder_one_identity_on_every_store(s
     other.create()
     with pytest.raises(Unavailable) as caught:
         join(state, other)
-    assert f"{other.uri} is another one" in caught.value.message
+    assert f"{other.uri} is another folder" in caught.value.message
     other.storage.remove(other.name(Folder.IDENTITY))
     assert identity is not None
     assert other.put_new(Folder.IDENTITY, identity.encode())
@@ -102,12 +102,12 @@ def test_the_state_of_one_service_may_get_another_folder_at_another_address_and_
         assert join(store, folder("one"), create=True) == "none"
         assert join(store, folder("one")) is None
         (tmp_path / "one").rename(tmp_path / "away")
-        for instead in ("it is not there", "it has no file .svcctl"):
+        for instead in ("it does not exist", "it has no file .svcctl"):
             with pytest.raises(Unavailable, match=f"{instead}$"):
                 join(store, folder("one"), create=True)
             (tmp_path / "one").mkdir(exist_ok=True)
         folder("one").create()
-        with pytest.raises(Unavailable, match=r"one is another one$"):
+        with pytest.raises(Unavailable, match=r"one is another folder$"):
             join(store, folder("one"))
         assert join(store, folder("away")) == str(tmp_path / "one")
         assert join(store, None) == str(tmp_path / "away")

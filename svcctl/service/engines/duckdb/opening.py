@@ -144,7 +144,7 @@ def readable(path: Path | None) -> Iterator[None]:
             raise Locked(
                 f"{path} is in use by another process", hint="stop it, or wait for it", reason="events-in-use"
             ) from None
-        hint = "it may be damaged, or of a newer DuckDB: restore it from a backup, or move it away to do without it"
+        hint = "it may be damaged, or from a newer DuckDB: restore it from a backup, or move it away to do without it"
         if failed.cause is Cause.LOG:
             hint = f"restore both from a backup, or move {_log_of(path)} away to lose only the latest changes"
         raise UsageError(f"cannot open {path}: {failed.message}", hint=hint) from None

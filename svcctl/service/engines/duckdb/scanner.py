@@ -172,7 +172,7 @@ def _reachable(name: str, uri: str) -> Iterator[None]:
             case Cause.DAMAGED:
                 raise ServiceError(f"cannot read table '{name}': {error.file} is damaged", code=500) from None
             case Cause.MISSING:
-                raise Unavailable(f"cannot read table '{name}': {error.file} is not there") from None
+                raise Unavailable(f"cannot read table '{name}': {error.file} is missing") from None
             case Cause.FAILED | Cause.UNREAD:
                 raise Unavailable(f"cannot read table '{name}' in {uri}: {error.message}") from None
         raise

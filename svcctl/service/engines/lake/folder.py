@@ -125,12 +125,12 @@ class Folder:
         hint = (
             "check its path, and that its disk is mounted"
             if self._identity is None
-            else f"check that its disk is mounted; for another folder to take its place, its file {self.IDENTITY} must"
-            f" hold {self._identity}"
+            else f"check that its disk is mounted; to use another folder in its place, write {self._identity} into that"
+            f" folder's file {self.IDENTITY}"
         )
         if current is None:
             gone = self.local is not None and not self.local.is_dir()
-            why = "it is not there" if gone else f"it has no file {self.IDENTITY}"
+            why = "it does not exist" if gone else f"it has no file {self.IDENTITY}"
             raise Unavailable(f"{cannot}: {why}", hint=hint, reason=None if self._identity else "no-folder")
         self._identity = self._identity or current
         if current != self._identity:
@@ -242,11 +242,12 @@ def _check(uri: str) -> None:
     scheme, separator, rest = uri.partition("://")
     meant = scheme if separator else uri.partition(":")[0]
     if (separator and meant not in SCHEMES) or (not separator and ":" in uri and meant in SCHEMES):
-        raise UsageError(f"'{uri}' cannot hold tables", hint="name a path, hdfs://host:port/path or s3://bucket/path")
-    if separator and not rest.partition("/")[0]:
         raise UsageError(
-            f"'{uri}' names no {SCHEMES[meant].place}", hint=f"write {meant}://{SCHEMES[meant].place}/path"
+            f"'{uri}' cannot be a shared folder of tables",
+            hint="name a path, hdfs://host:port/path or s3://bucket/path",
         )
+    if separator and not rest.partition("/")[0]:
+        raise UsageError(f"'{uri}' has no {SCHEMES[meant].place}", hint=f"write {meant}://{SCHEMES[meant].place}/path")
 
 
 def _check_characters(uri: str) -> None:

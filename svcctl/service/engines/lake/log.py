@@ -116,7 +116,7 @@ class Log:
                     conflict(made)
             if version == previous:  # the writer that began this version has failed
                 time.sleep(WAIT_SECONDS * min(attempt + 1, 20))
-        raise Unavailable(f"{self._folder.uri}: too many others write to {self._table}")
+        raise Unavailable(f"{self._folder.uri}: too many other processes write to {self._table}")
 
     def _object(self, version: int) -> str:
         return f"{self._path}/{version:020}.json"

@@ -298,7 +298,7 @@ class SparkConnection:
     def _error(self, error: Exception, session: Session | None) -> SvcctlError:
         if isinstance(error, OSError):  # an error in the files of a large result
             reason = error.strerror or str(error).partition("\n")[0]
-            return Unavailable(f"the answer cannot pass through the shared folder: {reason}")
+            return Unavailable(f"the answer cannot be sent through the shared folder: {reason}")
         code, text = status(error), str(getattr(error, "details", lambda: error)())
         address = self._server.address
         if _CERTIFICATE.search(text):

@@ -195,7 +195,7 @@ def _bound(generator: Generator, node: exp.Expr) -> str:
         depth += type(parent) in BODIES
         parent = parent.parent
     if depth > MAX_DEPTH:
-        generator.unsupported(f"more than {MAX_DEPTH} of its functions are inside each other")
+        generator.unsupported(f"more than {MAX_DEPTH} of its functions are nested in each other")
         return "NULL"
     value, body = generator.sql(node, "this"), BODIES[type(node)](node)
     if len(value) <= REPEATED:
@@ -207,7 +207,7 @@ def _rows(word: str) -> Write:
     def write(generator: Generator, node: exp.Expr) -> str:
         count = int(node.expression.this)
         if count > MAX_ROWS:
-            generator.unsupported(f"{word} goes up to {MAX_ROWS}")
+            generator.unsupported(f"{word} can be at most {MAX_ROWS}")
         return generator.seg(f"{word} {count}")
 
     return write

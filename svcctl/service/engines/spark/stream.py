@@ -104,7 +104,7 @@ class SparkStream:
         with pa.ipc.open_stream(message.data) as reader:
             batches = list(reader)
         if sum(batch.num_rows for batch in batches) != message.row_count:
-            raise Unavailable("Spark sent a batch that is not whole")
+            raise Unavailable("Spark sent an incomplete batch")
         for batch in batches:
             yield from self._typed(batch)
 

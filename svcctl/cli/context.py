@@ -210,7 +210,7 @@ class Context:
         try:
             return self.profile.format
         except ProfileError as error:
-            text = f"{error.message}; without it the default format is used"
+            text = f"{error.message}; the list is printed in the default format"
             # No note after a failed command, because its error message is more important.
             self.closing.push(lambda kind, raised, trace: None if kind else self.diagnostics.note(text))
             return AUTO

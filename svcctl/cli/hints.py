@@ -31,7 +31,9 @@ def _sorting(data: Data) -> str:
     `sort` has the columns to sort by. `top` is the number of rows to print.
     """
     top = f" --top {data['top']}" if "top" in data else ""
-    return f"sort what is printed with --sort {data['sort']}{top}" if "sort" in data else "use --sort, as --sort n:desc"
+    return (
+        f"sort the printed rows with --sort {data['sort']}{top}" if "sort" in data else "use --sort, as --sort n:desc"
+    )
 
 
 def _clock_column(data: Data) -> str:
@@ -46,12 +48,12 @@ def _number_format(data: Data) -> str:
     be times of day. `unit` is the unit that the numbers may have.
     """
     if "spelled" in data:
-        return f"say so with --time-format {data['spelled']}"
+        return f"read them as dates with --time-format {data['spelled']}"
     guess = ""
     if "clock" in data:
         guess = f"name the column of days, too: --time-field {shlex.quote('DATE,' + data['clock'])}; or "
     elif "unit" in data:
-        guess = f"say so with --time-format {data['unit']}; or "
+        guess = f"read them as such days with --time-format {data['unit']}; or "
     return (
         f"{guess}read them as epochs of any year with --time-format epoch, epoch_ms, epoch_us or epoch_ns; or name "
         "another column with --time-field"
@@ -106,24 +108,24 @@ HINTS: Mapping[str, Row] = {
     "state-in-use": ("stop it with: ", CommandLine("svcctl service stop")),
     "state-file-damaged": ("or start over with 'svcctl service reset'",),
     "events-in-use": ("if it is the local service, 'svcctl service stop' stops it",),
-    "no-folder": ("for a new folder, --create of 'svcctl service load' or 'svcctl service serve' makes it",),
+    "no-folder": ("to make a new folder, add --create to 'svcctl service load' or 'svcctl service serve'",),
     # Accounts of the local service
     "unknown-key": ("list them with 'svcctl service accounts list keys'",),
     "unknown-reseller": ("see 'svcctl service accounts list resellers'",),
     "unknown-feature": ("create it with 'svcctl service accounts {kind}'",),
     "user-owns-domain": (
-        "first give it another one: ",
+        "first make another user its owner: ",
         CommandLine("svcctl service accounts user EMAIL {domain} --role {role}"),
     ),
     # Loads
-    "columns-differ": ("with --replace, the table has the loaded events only: see 'svcctl help loading'",),
+    "columns-differ": ("--replace replaces all events of the table with the loaded events: see 'svcctl help loading'",),
     "columns-fixed": ("without --fixed-columns, the load adds them to the table",),
     "value-unfit": lambda data: (
         f"to keep such values, widen the column with --types {shlex.quote(data['column'] + '=' + data['type'])}"
     ),
     "packed-file": lambda data: Advice("unpack it: ", _piped(f"{data['unpacker']} FILE", data)),
     "unclear-format": lambda data: (
-        f"name it with {_format_option(data)}: {', '.join(data['formats'])}; or how the times of a log are written "
+        f"name the format with {_format_option(data)}: {', '.join(data['formats'])}; or describe the times of a log "
         "with --time-format, such as '%y/%m/%d %H:%M:%S'"
     ),
     "not-utf8": lambda data: Advice(
@@ -136,18 +138,18 @@ HINTS: Mapping[str, Row] = {
         CommandLine("iconv -f utf-16 -t utf-8"),
     ),
     "no-column-names": (
-        "name the columns with --names time,…; or say with --header yes or --header no whether that line names them",
+        "name the columns with --names time,…; or give --header yes if that line names them, --header no if not",
     ),
     "too-many-cells": ("if the first row lacks names of columns, name all of them with --header yes --names time,…",),
     "no-column-of-times": _column_of_times,
-    "no-time-in-line": ("say how its times are written with --time-format, such as '%d/%m/%Y %H:%M:%S' or epoch",),
+    "no-time-in-line": ("describe its times with --time-format, such as '%d/%m/%Y %H:%M:%S' or epoch",),
     "no-field-names": lambda data: (
         "put a line #Fields: with their names before the events, or name another format with " + _format_option(data)
     ),
-    "time-of-short-year": ("say how it is written with --time-format, such as '%d/%m/%y %H:%M:%S'",),
+    "time-of-short-year": ("describe the time with --time-format, such as '%d/%m/%y %H:%M:%S'",),
     "time-without-year": (
-        "say how it is written with --time-format, such as '%m-%d %H:%M:%S'; its year is the last one in which it is "
-        "not later than the file",
+        "describe the time with --time-format, such as '%m-%d %H:%M:%S'; svcctl adds the latest year in which the time "
+        "is not later than the file",
     ),
     "time-without-day": (
         "put the day before each time, as in sed 's/^/2024-01-31 /' FILE for a log; or name two columns with "
@@ -156,11 +158,11 @@ HINTS: Mapping[str, Row] = {
     "no-column-of-days": _clock_column,
     "events-in-array": (
         "if these are the events, load them with --events-in {member}; if not, name the field of the time with "
-        "--time-field, or add one",
+        "--time-field, or add such a field",
     ),
-    "large-json-object": ("if its events are in a member, name it with --events-in",),
+    "large-json-object": ("if its events are in a member, name that member with --events-in",),
     "no-members": ("leave out --events-in, or name the format with --format",),
-    "seconds-or-milliseconds": ("say which with --time-format epoch or --time-format epoch_ms",),
+    "seconds-or-milliseconds": ("add --time-format epoch for seconds, or --time-format epoch_ms for milliseconds",),
     "unclear-numbers": _number_format,
     # Profiles
     "setting-missing": ("set it with 'svcctl profile set {profile} {field}=…' or the environment variable {variable}",),
@@ -170,8 +172,8 @@ HINTS: Mapping[str, Row] = {
     "unknown-profile": ("create one with 'svcctl profile set {profile}'",),
     "no-profiles-file": ("'svcctl profile set NAME' creates it",),
     # Dates
-    "not-a-date": ("'svcctl help dates' lists them all",),
-    "range-not-begun": ("--follow waits for events that are to come",),
+    "not-a-date": ("'svcctl help dates' lists all forms of dates",),
+    "range-not-begun": ("--follow waits for future events",),
     "range-ends-first": ("see how a pair resolves with 'svcctl range --from … --to …'",),
     # Queries
     "not-a-query": ("see 'svcctl help examples'",),
@@ -179,7 +181,7 @@ HINTS: Mapping[str, Row] = {
     "query-sorts": _sorting,
     "query-variable": ("give it with --var name=…",),
     "query-lists-tables": ("'svcctl tables' lists the tables, 'svcctl tables NAME' the columns of one",),
-    "endless-groups": ("--to instead of --follow gives it an end",),
+    "endless-groups": ("give an end with --to instead of --follow",),
     "unknown-query": lambda data: "" if data["similar"] else "save one with 'svcctl service queries set'",
     "saved-query-variable": ("keep the query in a file: ", CommandLine("svcctl query -F FILE --var {variable}=…")),
     # Profiles
@@ -194,8 +196,8 @@ HINTS: Mapping[str, Row] = {
     "too-many-jobs": ("or set {setting} for the service and run: ", CommandLine("svcctl service restart")),
     "unlisted-job": (LIST_JOBS,),
     "no-job-id": ("'svcctl job list' lists it",),
-    "job-unchanged": ("its state by now: ", CommandLine("svcctl job show {job}")),
-    "job-rests": ("how far it has read: ", CommandLine("svcctl job show {job}")),
+    "job-unchanged": ("to see its current state: ", CommandLine("svcctl job show {job}")),
+    "job-rests": ("to see how far it has read: ", CommandLine("svcctl job show {job}")),
     "job-left-stopped": ("start it with: ", CommandLine("svcctl job start {job}")),
     "answer-too-large": (
         "'svcctl api' passes on an answer of any size: ",

@@ -180,7 +180,7 @@ def _no_option(name: str, context: Any) -> tuple[str, str | None]:
         return message, answer
     verbs = getattr(context.command, "commands", {}).values()
     if any(name in option.opts for verb in verbs for option in verb.params):
-        return message, f"{name} stands after the verb"
+        return message, f"{name} belongs after the verb"
     words = [option_name[2:] for option_name in names if option_name.startswith("--") and option_name not in CONFIRM]
     near = nearest(name[2:], words, LIKENESS) if name.startswith("--") else None
     return (f"{message}. Did you mean --{near}?" if near else message), None

@@ -62,10 +62,12 @@ def _file(text: str) -> Path:
 
     path = Path(text)
     if text.endswith("/"):
-        raise UsageError(f"{text} ends with / and names no file", hint=f"name one in it, as in -o {text}events.csv")
+        raise UsageError(
+            f"{text} ends with /, so it is not a file", hint=f"name a file in it, as in -o {text}events.csv"
+        )
     if (pattern := filled_in(path.name if os.access(path.parent, os.F_OK) else text)) is not None:
         raise UsageError(
-            f"'{text}' has {pattern} in it, where no date is filled in",
+            f"'{text}' contains {pattern}, but no date is filled in here",
             hint="patterns are for 'svcctl export'; the shell fills in a date with $(date +%F), "
             "in a crontab with $(date +\\%F)",
         )

@@ -39,17 +39,18 @@ OTHERS = {
 UNCOMPARED = ("missing", "noLongerThere", "notReproducible")
 """The members of a result that count rows whose values were not compared."""
 METRICS = {
-    "success": "Whether the last check found exactly the rows that the job delivered (1) or not (0).",
-    "timestamp_seconds": "When the last check of the job ended, in epoch seconds.",
-    "verified_seconds": "The date up to which all rows were verified without a gap, in epoch seconds; 0 without one.",
+    "success": "1 if the last check found exactly the rows that the job delivered, otherwise 0.",
+    "timestamp_seconds": "End of the last check of the job, in epoch seconds.",
+    "verified_seconds": "Date up to which all rows were verified without a gap, in epoch seconds; 0 if there is "
+    "no such date.",
     "rows": "Rows that the job has delivered.",
     "missing": "Rows that are missing.",
-    "duplicated": "Rows that are there several times.",
+    "duplicated": "Rows that are at the destination several times.",
     "out_of_order": "Rows that are not in order.",
-    "altered": "Rows that are not as they were delivered.",
+    "altered": "Rows that differ from the delivered rows.",
     "truncated": "Rows that are missing because a file is truncated.",
     "foreign": "Rows that the job has not delivered.",
-    "no_longer_there": "Rows that the destination has no longer, as after its retention.",
+    "no_longer_there": "Rows that are no longer at the destination, for example after its retention.",
     "not_reproducible": "Rows that were not compared, because their events have changed since.",
 }
 """The meaning of each metric of a check. The names of the metrics are without their prefix `svcctl_job_verify_`."""

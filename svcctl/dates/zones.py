@@ -81,7 +81,7 @@ class Zone:
         `when` is the time of the change in words, and `offset` is a sentence about the offset. With `advice`, the note
         recommends the date format iso.
         """
-        iso = "; --date-format iso writes the offset with each" if advice else ""
+        iso = "; --date-format iso writes the offset with each date" if advice else ""
         return f"the clocks of {self.name} change {when}: {offset}{iso}"
 
     def spans(self, start: int, end: int) -> list[tuple[int, int]]:

@@ -60,7 +60,7 @@ def batches(rows: Iterable[Sequence[Any]], columns: Columns) -> Iterator[pa.Reco
                 )
                 arrays.append(pa.array(converted, field.type))
             except (pa.ArrowException, ValueError, TypeError, OverflowError):
-                raise IncompleteResult(f"column {name} holds a value that is not of its type {kind}") from None
+                raise IncompleteResult(f"column {name} contains a value that is not of its type {kind}") from None
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

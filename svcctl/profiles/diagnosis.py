@@ -176,7 +176,7 @@ def _file(subject: TestedProfile) -> StepFinding:
     path = subject.store.path
     subject.store.load()
     if not path.exists():
-        return StepFinding(f"no file at {path}, and none is needed")
+        return StepFinding(f"no file at {path}; it is not needed")
     return StepFinding(f"{path}, mode {stat.S_IMODE(path.stat().st_mode):04o}")
 
 
@@ -291,7 +291,7 @@ def _tls(subject: TestedProfile) -> StepFinding:
         f"until {datetime.fromtimestamp(end, UTC):%Y-%m-%d} ({counted(days, 'day')})"
     )
     if days < RENEW_DAYS:
-        return StepFinding(text, "ask whoever runs the service to renew it", WARNING)
+        return StepFinding(text, "ask the operator of the service to renew it", WARNING)
     return StepFinding(text)
 
 
@@ -326,7 +326,7 @@ def _tls_close(subject: TestedProfile) -> StepFinding:
     if notified:
         return StepFinding("with close_notify" + (", so 'tls_close: any' is not needed" if accepted else ""))
     if accepted:
-        return StepFinding("without close_notify, which 'tls_close: any' accepts: a cut answer may look whole")
+        return StepFinding("without close_notify, which 'tls_close: any' accepts: a cut answer may look complete")
     return StepFinding(
         "without close_notify: an answer without a length or chunks counts as incomplete (exit 7), unless its format "
         "marks its end",

@@ -176,7 +176,7 @@ class SecretCommand:
         if ended.code < 0:
             raise ProfileError(f"{name} was ended by {signal.Signals(-ended.code).name}")
         if ended.code:
-            raise ProfileError(f"{name} exited {ended.code}")
+            raise ProfileError(f"{name} failed with exit code {ended.code}")
         if not ended.output.strip():
             raise ProfileError(f"{name} printed nothing")
         return secret_text(ended.output, f"the output of {name}", hint=_FIRST_LINE)

@@ -137,7 +137,7 @@ class ProfileStore(NamedTuple):
             if self.origin:
                 raise ProfileError(
                     f"profiles file {self.path} does not exist",
-                    hint=f"{self.origin} names it",
+                    hint=f"{self.origin} names this file",
                     reason="no-profiles-file",
                 ) from None
             return EMPTY

@@ -244,7 +244,7 @@ def _table(
     finally:  # a followed query ends with Ctrl-C
         if cuts.cells:
             cells = counted(cuts.cells, "cell was", "cells were")
-            note(f"{cells} cut to fit (--format vertical or csv shows them whole)")
+            note(f"{cells} cut to fit (--format vertical or csv shows them in full)")
 
 
 def _vertical(
@@ -565,7 +565,7 @@ def of_file(path: Path) -> OutputFormat | None:
     if ending not in UNWRITTEN:
         return None
     if ending == "xls":
-        raise UsageError(f"{path} would hold a spreadsheet in the format .xlsx", hint="name it .xlsx")
+        raise UsageError(f"{path} would contain a spreadsheet in the format .xlsx", hint="name it .xlsx")
     endings = ", ".join(f".{ending}" for row in FORMATS.values() for ending in row.endings)
     raise UsageError(
         f"svcctl cannot write .{ending} files",
@@ -600,9 +600,9 @@ def check_file(name: Path | str, chosen: OutputFormat, note: Note, *, by_user: b
     same = implied in (None, chosen) or (implied is not None and implied.raw and implied.mode == chosen.mode)
     if not same or ending in UNWRITTEN:
         content = chosen.endings[0] if ending == chosen.name else chosen.name  # the format xls is written as .xlsx
-        note(f"{name} holds {content}, not {ending}")
+        note(f"{name} contains {content}, not {ending}")
     elif implied is None and not by_user and ending not in ("", "txt"):
-        note(f"{name} holds {chosen.name}: its ending names no format")
+        note(f"{name} contains {chosen.name}, because its ending does not name a format")
 
 
 def _ending(path: Path) -> str:

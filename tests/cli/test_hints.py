@@ -64,7 +64,7 @@ def test_every_row_makes_a_hint_from_data(reason: str) -> None:
             "start it with: svcctl service serve --listen :1 (or in the background with 'svcctl service start')",
             ["svcctl service serve --listen :1"],
         ),
-        ("query-sorts", {"sort": "n:desc", "top": "3"}, "sort what is printed with --sort n:desc --top 3", []),
+        ("query-sorts", {"sort": "n:desc", "top": "3"}, "sort the printed rows with --sort n:desc --top 3", []),
         (
             "setting-missing",
             {"profile": "p", "field": "api_key", "variable": "SVCCTL_API_KEY"},
@@ -77,7 +77,7 @@ def test_every_row_makes_a_hint_from_data(reason: str) -> None:
             "write the secret to it, or name its file with 'svcctl profile set p token_file=PATH'",
             [],
         ),
-        ("query-sorts", {"sort": "n"}, "sort what is printed with --sort n", []),
+        ("query-sorts", {"sort": "n"}, "sort the printed rows with --sort n", []),
         ("unknown-query", {"similar": False}, "save one with 'svcctl service queries set'", []),
         ("query-sorts", {}, "use --sort, as --sort n:desc", []),
         ("packed-file", {"unpacker": "lzip -dc"}, "unpack it: lzip -dc FILE | svcctl service load - -t …", None),
@@ -91,7 +91,7 @@ def test_every_row_makes_a_hint_from_data(reason: str) -> None:
             "events-in-array",
             {"member": "a.b"},
             "if these are the events, load them with --events-in a.b; if not, name the field of the time with "
-            "--time-field, or add one",
+            "--time-field, or add such a field",
             [],
         ),
         (
@@ -107,9 +107,14 @@ def test_every_row_makes_a_hint_from_data(reason: str) -> None:
             "name it with --time-field: a; if no column has times, add one",
             [],
         ),
-        ("unclear-numbers", {"spelled": "%Y%m%d"}, "say so with --time-format %Y%m%d", []),
+        ("unclear-numbers", {"spelled": "%Y%m%d"}, "read them as dates with --time-format %Y%m%d", []),
         ("unclear-numbers", {"clock": "ts"}, f"name the column of days, too: --time-field DATE,ts; or {EPOCHS}", []),
-        ("unclear-numbers", {"unit": "spreadsheet"}, f"say so with --time-format spreadsheet; or {EPOCHS}", []),
+        (
+            "unclear-numbers",
+            {"unit": "spreadsheet"},
+            f"read them as such days with --time-format spreadsheet; or {EPOCHS}",
+            [],
+        ),
         ("unclear-numbers", {}, EPOCHS, []),
         ("anything", {"service_log": "/l"}, "its log has the reason: /l", []),
     ],

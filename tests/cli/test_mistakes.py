@@ -186,7 +186,7 @@ EXPORT = "see 'svcctl export --help'"
         ("job list a", "unexpected argument: a\nhint: see 'svcctl job list --help'"),
         (
             "service --table t load x.csv",
-            "no such option: --table\nhint: --table stands after the verb; see 'svcctl service --help'",
+            "no such option: --table\nhint: --table belongs after the verb; see 'svcctl service --help'",
         ),
         (
             "profile set",

@@ -22,7 +22,7 @@ WORDS = {
         "--to {1} counts from --from; to count it from now, give --from {0} --to {2}"
     ),
     "clocks that change": "the clocks of Europe/Berlin change within the range: all dates are written in GMT+2; "
-    "--date-format iso writes the offset with each",
+    "--date-format iso writes the offset with each date",
     "clocks that changed": "the clocks of Europe/Berlin change within the range: all dates are written in GMT+1",
     "clocks that will change": "the clocks of Europe/Berlin change during the year: all dates are written in GMT+1",
     "an unknown format": "unknown date format 'rfc'",

@@ -428,7 +428,7 @@ def test_a_certificate_is_shown_with_its_issuer_and_its_end(
             "close",
             "tls_close=any",
             "ok",
-            "without close_notify, which 'tls_close: any' accepts: a cut answer may look whole",
+            "without close_notify, which 'tls_close: any' accepts: a cut answer may look complete",
         ),
     ],
 )

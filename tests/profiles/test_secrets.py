@@ -189,8 +189,8 @@ def test_a_secret_that_is_only_computed_with_may_have_any_letters(store: Profile
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("exit 3", "secret command 'exit 3' exited 3"),
-        ("echo hush; exit 1", "secret command 'echo hush; exit 1' exited 1"),
+        ("exit 3", "secret command 'exit 3' failed with exit code 3"),
+        ("echo hush; exit 1", "secret command 'echo hush; exit 1' failed with exit code 1"),
         ("true", "secret command 'true' printed nothing"),
         ("echo ' '", "secret command 'echo ' '' printed nothing"),
         ("kill -9 $$", "secret command 'kill -9 $$' was ended by SIGKILL"),

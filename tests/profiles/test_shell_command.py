@@ -106,7 +106,7 @@ def test_standard_input_is_left_to_others(shell: Shell) -> None:
     )
     assert (done.stdout, (shell.home / "err").read_text()) == (
         b"first\nsecond\n",
-        "svcctl: error: secret command 'cat; exit 3' exited 3\n",
+        "svcctl: error: secret command 'cat; exit 3' failed with exit code 3\n",
     )
 
 

@@ -30,7 +30,7 @@ WORDS = {
     "an answer without an end": (
         "svcctl: error: the result is incomplete after 1s\nhint: give it longer with --max-time, or ask for less\n"
     ),
-    "a request without an end": "svcctl: error: no whole answer within 1s\n",
+    "a request without an end": "svcctl: error: no complete answer within 1s\n",
     "a far Retry-After that is followed": (
         "svcctl: the service answered HTTP 503; attempt 2 of 5 in 1m\n"
         "svcctl: error: the service answered HTTP 503; --max-time 0.5s is over\n"

@@ -116,7 +116,7 @@ def test_many_commands_in_many_environments_end_in_words(tmp_path: Path) -> None
             2,
             [
                 "svcctl: error: profiles file {home}/none.yaml does not exist",
-                "hint: SVCCTL_CONFIG names it; 'svcctl profile set NAME' creates it",
+                "hint: SVCCTL_CONFIG names this file; 'svcctl profile set NAME' creates it",
             ],
         ),
         (
@@ -147,7 +147,7 @@ def test_many_commands_in_many_environments_end_in_words(tmp_path: Path) -> None
             "C",
             ("query", b"from \xff", "--from", "1h"),
             2,
-            ["svcctl: error: the query or a parameter holds bytes that are not UTF-8"],
+            ["svcctl: error: the query or a parameter contains bytes that are not UTF-8"],
         ),
         (
             "C",
@@ -155,7 +155,7 @@ def test_many_commands_in_many_environments_end_in_words(tmp_path: Path) -> None
             2,
             ["svcctl: error: 'x\\xff' is not a valid profile name", "hint: choose another name"],
         ),
-        ("C", ("domain", "show", b"\xff"), 2, ["svcctl: error: '\\xff' holds bytes that are not UTF-8"]),
+        ("C", ("domain", "show", b"\xff"), 2, ["svcctl: error: '\\xff' contains bytes that are not UTF-8"]),
         *(
             (f"streams in {codec}", ("é",), 2, ["svcctl: error: no such command 'é'", "hint: see 'svcctl --help'"])
             for codec in CODECS

@@ -19,7 +19,7 @@ from svcctl.terminal.layout import Span, Style, TableColumn
 
 # What the notes and errors say, each once.
 WORDS = {
-    "cut labels": "1 label was cut to fit (--format vertical or csv shows it whole)",
+    "cut labels": "1 label was cut to fit (--format vertical or csv shows it in full)",
     "not drawn for users": "not drawn: bytes (--columns user,bytes draws it)",
     "not drawn for dates": "not drawn: bytes (--columns eventdate,bytes draws it)",
     "too many series": "the chart shows the 8 of 11 series with the largest sums",

@@ -220,7 +220,7 @@ def test_cut_values_are_noted_when_a_followed_query_is_interrupted() -> None:
         list(lines)
     assert notes == [
         *columns_told,
-        "1 cell was cut to fit (--format vertical or csv shows them whole)",
+        "1 cell was cut to fit (--format vertical or csv shows them in full)",
     ]
 
 

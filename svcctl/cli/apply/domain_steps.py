@@ -121,7 +121,8 @@ def _check_number(steps: Sequence[DomainStep], most: int | None) -> None:
     names = removed(steps)
     if most is not None and len(names) > most:
         raise UsageError(
-            f"{counted(len(names), 'domain is', 'domains are')} in no file, more than {most}: {', '.join(names)}",
+            f"{counted(len(names), 'domain is', 'domains are')} not in any file, more than the allowed {most}: "
+            f"{', '.join(names)}",
             hint=f"to remove them with their users: --prune-domains {len(names)}",
         )
 

@@ -39,7 +39,7 @@ If Kafka does not answer, the job fails after 5 s, which is less than this time.
 """
 POLL_SECONDS = 0.1
 NOT_CHECKED = "the queries, which only svcctl's own service checks without running them"
-MISSED = "events that came late while job '{name}' changed may be missed: this service has no 'continues'"
+MISSED = "job '{name}' may miss late events while it is changed: this service does not support 'continues'"
 
 JobStep = PlanStep[WrittenJob, Sequence[Job]]
 
@@ -79,7 +79,7 @@ class DomainJobs(Noun):
         desired = {entry.name: entry for entry in written}
         if unknown := [name for name in self.relaunch if name not in desired]:
             hint = did_you_mean(unknown[0], desired)
-            raise UsageError(f"no file has the job '{unknown[0]}', which --relaunch names", hint=hint)
+            raise UsageError(f"--relaunch names the job '{unknown[0]}', but no file has it", hint=hint)
         actual: dict[str, Sequence[Job]] = {}
         for job in self.client.jobs():
             name = split_name(job.friendly_name or "")[0]
@@ -257,7 +257,7 @@ def definitions(wanted: WrittenJob, old: Job) -> list[FieldDifference]:
         differ.append(FieldDifference("destination", old.type, wanted.place))
     before = _hash(old)
     if before in wanted.hashes:
-        return [FieldDifference("launched", old.id, "again, with the secrets of now")]
+        return [FieldDifference("launched", old.id, "again, with the current secrets")]
     return differ or [FieldDifference("definition", before or "unknown", f"{wanted.hash} (end or parameters differ)")]
 
 
@@ -271,7 +271,7 @@ def _check_files(wanted: WrittenJob, old: Job) -> None:
         return
     if before is None or before[-2:] == wanted.hash[-2:]:
         raise wanted.document.error(
-            f"job '{wanted.name}' writes files named '{wanted.files}', whose numbers this service cannot hand on",
+            f"this service cannot continue the numbers of the files '{wanted.files}', which job '{wanted.name}' writes",
             "destination",
             hint="give the files of the changed job another name",
         )

@@ -61,7 +61,7 @@ def carry_out(svc: Context, noun: Noun, steps: Sequence[PlanStep[Any, Any]], opt
         svc.diagnostics.note(f"nothing to do: the {noun.kind}s{noun.where} are already as in {sources}")
         return
     if options.check:
-        raise Differs(f"{counted(len(steps), noun.kind)} not as in {sources}")
+        raise Differs(f"{counted(len(steps), f'{noun.kind} differs', f'{noun.kind}s differ')} from {sources}")
     if is_trial:
         return
     if not options.yes:

@@ -95,8 +95,8 @@ def api(
 
     def late(seconds: float) -> SvcctlError:
         if start:
-            return IncompleteResult(f"no whole answer within {length_text(seconds)}")
-        return svc.late(seconds, Unavailable(f"no whole answer within {length_text(seconds)}"))
+            return IncompleteResult(f"no complete answer within {length_text(seconds)}")
+        return svc.late(seconds, Unavailable(f"no complete answer within {length_text(seconds)}"))
 
     with (
         svc.output.target(output, FORMATS["ndjson"], force=force) as target,

@@ -90,11 +90,11 @@ def _uninstall(svc: Context, pages: Mapping[str, str]) -> None:
     for path in removed.scripts:
         svc.diagnostics.note(f"removed {path}")
     for start, number in installed_files.stale_lines(svc.environment):
-        svc.diagnostics.note(f"{start}, line {number}, loads a script that is not there: remove the line, too")
+        svc.diagnostics.note(f"remove line {number} of {start}, too: it loads a script that no longer exists")
     if removed.pages:
         svc.diagnostics.note(f"removed {counted(removed.pages, 'manual page')} in {manual_directory(svc.environment)}")
     for path in removed.changed_files:
-        svc.diagnostics.warning(f"kept {path}: it is not as 'svcctl completion --install' writes it")
+        svc.diagnostics.warning(f"kept {path}: its content is not that of 'svcctl completion --install'")
     if not (removed.scripts or removed.pages or removed.changed_files):
         svc.diagnostics.note("nothing is installed")
 

@@ -146,7 +146,7 @@ def written(document: YamlDocument, now: datetime) -> WrittenJob:
     zone = _zone(document)
     from_, to = _moment(document, "from", zone), _moment(document, "to", zone)
     if from_ is None:
-        raise document.error("the from is missing")
+        raise document.error("'from' is missing")
     try:
         ends = dates_of(from_, to, None, zone, now=now, written=False)
     except UsageError as error:
@@ -195,7 +195,11 @@ def _zone(document: YamlDocument) -> Zone | None:
     except UsageError as error:
         raise document.error(f"time_zone: {error.message}", "time_zone", hint=error.hint) from None
     if isinstance(zone.clocks, LocalZone):
-        raise document.error("time_zone is another one on each computer", "time_zone", hint="such as Europe/Berlin")
+        raise document.error(
+            f"time_zone {text} differs from computer to computer",
+            "time_zone",
+            hint="name a zone, such as Europe/Berlin",
+        )
     return zone
 
 

@@ -27,10 +27,10 @@ def to_wait_for(text: str, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
     because the command would wait for it forever.
     """
     if not _named(text):
-        raise UsageError(f"'{text}' names no state", hint=_listed(JobStatus))
+        raise UsageError(f"'{text}' does not name a state", hint=_listed(JobStatus))
     if FAILING in _named(text):
         raise UsageError(
-            f"{FAILING} is no state to wait for: it is a running job with an error",
+            f"cannot wait for {FAILING}, which means a running job with an error",
             hint="without it, 'svcctl job wait' fails as soon as a job reports an error",
         )
     return _checked(_named(text), jobs, tuple(JobStatus))

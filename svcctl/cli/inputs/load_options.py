@@ -125,7 +125,7 @@ class ReadingOptions:
         from svcctl.api.loads import LoadOptions, SkipLimit
 
         if self.strict and self.max_skipped is not None:
-            raise UsageError("--strict and --max-skipped exclude each other", hint="--strict allows no skipped line")
+            raise UsageError("--strict and --max-skipped exclude each other", hint="--strict allows no skipped lines")
         return LoadOptions(
             time_field=self.time_field,
             time_format=self.time_format,
@@ -164,5 +164,7 @@ def _names(text: str | None) -> tuple[str, ...]:
     """Parse names such as `a,b,c`. Names must differ in more than upper and lower case."""
     names = [] if text is None else [name.strip() for name in text.split(",")]
     if not all(names) or len({name.casefold() for name in names}) < len(names):
-        raise UsageError(f"--names '{text}' has an empty name, or one twice", hint="such as --names time,user,action")
+        raise UsageError(
+            f"--names '{text}' has an empty name, or a name twice", hint="such as --names time,user,action"
+        )
     return tuple(names)

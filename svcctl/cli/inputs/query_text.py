@@ -46,7 +46,7 @@ def read(text: str | None, file: Path | None) -> str:
 def _read(source: Path | str) -> str:
     text = read_text(source, "the query")
     if not text.strip():
-        raise UsageError(f"{name(source)} holds no query")
+        raise UsageError(f"{name(source)} contains no query")
     return text
 
 

@@ -242,7 +242,7 @@ def change(written: WrittenRole, named: str | None, count: int) -> tuple[str, Ro
     changes = written.role
     if named is not None and count > 1:
         raise UsageError(
-            f"{written.source} holds {count} roles", hint=f"leave out '{named}': each is updated by its name"
+            f"{written.source} contains {count} roles", hint=f"leave out '{named}': each is updated by its name"
         )
     target = named or changes.name
     if target is None or (named is None and written.source == COMMAND_LINE):

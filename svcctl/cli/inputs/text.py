@@ -59,7 +59,7 @@ class InputLines:
             self._bytes += block
         line, _, self._bytes = self._bytes.lstrip().partition(b"\n")
         if not line:
-            raise UsageError(f"standard input holds no {what}")
+            raise UsageError(f"standard input contains no {what}")
         return line
 
     def is_over(self, what: str) -> bool:

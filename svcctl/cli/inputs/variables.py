@@ -35,7 +35,7 @@ def filled(text: str, values: Mapping[str, str], *, quoted: bool) -> tuple[str, 
     if quoted and (literal := _QUOTED_VARIABLE.search(text)):
         name = literal[2]
         raise UsageError(
-            f"{{{{{name}}}}} becomes a text in quotes, so it stands in quotes twice",
+            f"{{{{{name}}}}} becomes a text in quotes, so it must not be in quotes itself",
             hint=f"leave out the quotes around {{{{{name}}}}}",
         )
     return _VARIABLE.sub(lambda match: _quoted(values[match[1]]) if quoted else values[match[1]], text), used

@@ -117,7 +117,7 @@ def read(paths: Iterable[Path], kind: str, var: Sequence[str] = ()) -> list[Yaml
         source = text.name(path)
         here = parse(text.read(path, f"{kind}s"), source, kind)
         if not here:
-            raise FileError(source, None, f"it holds no {kind}", hint=f"a {kind} is a mapping with a name")
+            raise FileError(source, None, f"it contains no {kind}", hint=f"a {kind} is a mapping with a name")
         documents += here
     documents = fill(documents, var)
     unique(documents, kind)
@@ -176,7 +176,7 @@ def fill(documents: Sequence[YamlDocument], assignments: Sequence[str]) -> list[
         for document in documents
     ]
     if unused := sorted(values.keys() - used):
-        raise UsageError(f"no file has {{{{{unused[0]}}}}}, which --var gives")
+        raise UsageError(f"no file uses {{{{{unused[0]}}}}}, which --var gives")
     return done
 
 

@@ -56,7 +56,7 @@ def bars(chart: ChartRows) -> Chart:
     if shortened:
         labels_cut = counted(shortened, "label was", "labels were")
         them = plural(shortened, "it", "them")
-        notes.append(f"{labels_cut} cut to fit (--format vertical or csv shows {them} whole)")
+        notes.append(f"{labels_cut} cut to fit (--format vertical or csv shows {them} in full)")
     return Chart(lines, notes)
 
 

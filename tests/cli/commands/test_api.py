@@ -142,7 +142,7 @@ def test_an_answer_that_is_worth_a_retry_is_printed_when_none_is_left(serve: Ser
     assert (done.returncode, done.stdout, script.lines) == (6, "gone", ["POST /x"])
     assert done.stderr == (
         "svcctl: error: the service answered HTTP 502: gone\n"
-        "hint: the service may have done it: check before trying again\n"
+        "hint: the service may have carried out the request: check before trying again\n"
     )
 
 

@@ -105,8 +105,8 @@ def test_uninstall_names_lines_that_load_a_missing_script(shell: Shell, installe
         shell("completion", "bash", "--install")
     start = shell.home / ".bashrc"
     start.write_text(f"# source ~/{PLACES['bash']}\n\nsource ~/{PLACES['bash']}\nsource <(kubectl completion bash)\n")
-    lines = [line for line in shell("completion", "--uninstall").stderr.splitlines() if ", line " in line]
-    assert lines == [f"svcctl: {start}, line 3, loads a script that is not there: remove the line, too"]
+    lines = [line for line in shell("completion", "--uninstall").stderr.splitlines() if " line " in line]
+    assert lines == [f"svcctl: remove line 3 of {start}, too: it loads a script that no longer exists"]
 
 
 @pytest.mark.parametrize(

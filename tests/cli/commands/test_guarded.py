@@ -232,7 +232,7 @@ def test_a_terminal_shows_the_first_rows_and_says_that_there_are_more(guarded: S
     done = on_terminal(guarded, "-p", "few", "query", *SAMPLE, "-f", format, NO_COLOR="1")
     assert done.code == 7
     assert [name in done.screen for name in ("plain", "quote", "brackets", "two")] == [True, True, True, False]
-    assert "the result has more than 3 rows: max_rows of profile few" in done.screen
+    assert "the result has more than 3 rows, the limit of max_rows of profile few" in done.screen
 
 
 def test_api_counts_the_rows_of_a_query(guarded: Shell, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_command_without_its_answer_exits_6(reseller: Reseller, words: tuple[s
     done = reseller(*words, answer=empty)
     assert (done.code, done.stdout) == (6, "")
     assert {method for method, _, _ in done.sent} <= ({"POST"} if words[0] == "query" or "create" in words else {"GET"})
-    assert ("\nhint: the service may have done it: check before" in done.stderr) == ("create" in words)
+    assert ("\nhint: the service may have carried out the request: check before" in done.stderr) == ("create" in words)
 
 
 def test_nothing_is_launched_when_the_jobs_are_not_known(reseller: Reseller, tmp_path: Path) -> None:

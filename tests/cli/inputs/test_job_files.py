@@ -40,7 +40,7 @@ def read(file: Path) -> WrittenJob:
         ("name: nightly", "name: !!str\n", "line 1: name has no value"),
         ("name: nightly", "name: !!int 7", "line 1: a value begins with '!'"),
         ("query: from auth.all\n", "", "line 1: the query is missing"),
-        ("from: 1ad\n", "", "line 1: the from is missing"),
+        ("from: 1ad\n", "", "line 1: 'from' is missing"),
         ("from: 1ad", "from: soon", "line 3: from: 'soon' is not a valid date"),
         ("from: 1ad", "from: [1]", "line 3: from is not text"),
         ("from: 1ad", "from:", "line 3: from has no value"),
@@ -52,7 +52,7 @@ def read(file: Path) -> WrittenJob:
         ("state: stopped", "state: off", "line 9: state 'off' is not one of running, stopped"),
         ("from: 1ad", "from: 1h\nto: 2001-01-01", "line 4: "),
         ("from: 1ad", "from: 1h\ntime_zone: Mars", "line 4: time_zone: there is no time zone 'Mars'"),
-        ("from: 1ad", "from: 1h\ntime_zone: local", "line 4: time_zone is another one on each computer"),
+        ("from: 1ad", "from: 1h\ntime_zone: local", "line 4: time_zone local differs from computer to computer"),
         (
             "from: 1ad",
             "from: 2025-10-26 02:30\ntime_zone: Europe/Berlin",

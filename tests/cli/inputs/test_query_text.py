@@ -14,9 +14,9 @@ from svcctl.errors import UsageError
 # What the errors say, each once; the tests state their kind.
 WORDS = {
     "a table alone": "'auth.all' is not a query",
-    "an empty file": "{path} holds no query",
+    "an empty file": "{path} contains no query",
     "a file's name": "'{sign}{path}' is a file, not a query",
-    "quotes twice": "{{u}} becomes a text in quotes, so it stands in quotes twice",
+    "quotes twice": "{{u}} becomes a text in quotes, so it must not be in quotes itself",
 }
 HINTS = {
     "a table alone": "did you mean 'from auth.all'?",

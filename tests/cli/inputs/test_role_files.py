@@ -186,7 +186,7 @@ def test_a_file_that_cannot_be_read_or_holds_nothing_is_an_error(tmp_path: Path)
     latin.write_bytes(b"name: \xe9")
     for path, message in (
         (tmp_path / "none.yaml", f"roles cannot be read from {tmp_path}/none.yaml: No such file or directory"),
-        (empty, f"{empty}: it holds no role"),
+        (empty, f"{empty}: it contains no role"),
         (latin, f"roles cannot be read from {latin}: byte 7 is not UTF-8"),
     ):
         with pytest.raises(UsageError) as caught:

@@ -15,7 +15,7 @@ WORDS = {
     "a file that is not there": "the query cannot be read from {tmp_path}/none: No such file or directory",
     "a variable in quotes": "${NO_NAME}/q has ${NO_NAME} in it, which the shell does not replace within single quotes",
     "not UTF-8": "roles cannot be read from standard input: byte 1 is not UTF-8",
-    "an empty secret": "standard input holds no api_secret",
+    "an empty secret": "standard input contains no api_secret",
 }
 
 

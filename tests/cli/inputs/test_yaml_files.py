@@ -34,7 +34,7 @@ def test_variables_are_filled_in_after_the_yaml_is_read_and_quoted_in_queries_on
     ("var", "message"),
     [
         (["env=e"], "{file}, line 2: query: {{{{user}}}} has no value"),
-        (["env=e", "user=u", "x=y"], "no file has {{{{x}}}}, which --var gives"),
+        (["env=e", "user=u", "x=y"], "no file uses {{{{x}}}}, which --var gives"),
         (["env"], "--var 'env' is not of the form K=V"),
     ],
 )

@@ -50,7 +50,7 @@ def repeat(svc: Context, ask: Ask, interval: float, max_time: float | None) -> N
     in_place = svc.output.is_terminal and not question.format.raw
     if question.format.raw and not question.format.lines:
         raise UsageError(
-            f"--every cannot be combined with format {question.format.name}, of which a file holds one",
+            f"--every cannot be combined with format {question.format.name}: a file can have only one such document",
             hint="use table, vertical, chart, csv, tsv or ndjson",
         )
     if question.format.packing is not None:

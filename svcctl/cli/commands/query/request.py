@@ -167,7 +167,7 @@ def question(
             hint="use it with csv, tsv, xml, xls, table or vertical; in jq: (.eventdate/1000|todate)",
         )
     if format.name == "parquet" and options.date_format:
-        raise UsageError("--date-format does not apply to parquet: it holds dates as timestamps, not as text")
+        raise UsageError("--date-format does not apply to parquet: it stores dates as timestamps, not as text")
     written = format.dates and not format.writes(selection) and not options.follow
     chosen = dates_of(
         request.from_,

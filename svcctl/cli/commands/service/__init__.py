@@ -53,6 +53,6 @@ def _check(ctx: typer.Context) -> None:
         svc.profile.guard.refuse_change(f"'svcctl service {command}'")
     if (name := svc.flags.profile) is not None and name not in BUILT_IN:
         raise UsageError(
-            f"'svcctl service' is about the service on this machine, and not about profile {name}",
+            f"'svcctl service' controls the service on this machine, not that of profile {name}",
             hint=_LOADS_ELSEWHERE if command == "load" else "leave out --profile",
         )

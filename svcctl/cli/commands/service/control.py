@@ -155,7 +155,7 @@ def restart(ctx: typer.Context) -> None:
     for name, setting in PLACES.items():
         current, previous = now.get(name, "none"), before.uses.get(name, "none")
         if current != previous and name != "folder":  # the service itself reports a change of the folder
-            svc.diagnostics.note(f"its {name} is {current} now, and was {previous}: {setting.environment} sets it")
+            svc.diagnostics.note(f"its {name} is now {current} (before: {previous}); {setting.environment} sets it")
 
 
 @app.command()
@@ -263,7 +263,7 @@ def _held(svc: Context) -> str:
 
     facts = []
     if svc.files.events.exists():
-        facts = ["all tables (a running service counts them)"]
+        facts = ["all tables (only a running service can count them)"]
     with suppress(Unavailable):  # a service that hangs cannot count its tables
         if process.listens(svc.files):
             tables = own_service.tables(svc.with_flags(profile=LOCAL).client)

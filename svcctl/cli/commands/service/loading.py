@@ -173,7 +173,7 @@ def load(
             if replace and loaded is not None and loaded.before:
                 loaded = dataclasses.replace(loaded, jobs=shared_folder.readers(svc, tables, table))
     if loaded is None:
-        svc.diagnostics.note(f"{table} has the load {load_id} already: nothing was loaded")
+        svc.diagnostics.note(f"{table} already has the load {load_id}: nothing was loaded")
         return
     _tell(svc, loaded, replace=replace)
 
@@ -219,7 +219,7 @@ def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
         note(f"replaced the {counted(loaded.before, 'event')} of {loaded.table}{read}")
     note(f"loaded {counted(loaded.rows, 'event')} into {loaded.table}, {range_text(loaded.oldest, loaded.newest)}")
     if loaded.before and not replace:
-        note(f"{loaded.table} already held {counted(loaded.before, 'event')}; --replace would have replaced them")
+        note(f"{loaded.table} already had {counted(loaded.before, 'event')}; --replace would have replaced them")
     _tell_columns(svc, loaded)
     note_findings(svc, loaded)
     if svc.diagnostics.is_terminal:

@@ -96,7 +96,7 @@ def load(
 
     def go_on() -> None:
         if gone.is_set():
-            raise ServiceError("the load was given up")
+            raise ServiceError("the load was interrupted")
 
     with ThreadPoolExecutor(1, initializer=without_signals) as thread:
         arguments = (uri, os.environ, sources, table, options, load_id, go_on, svc.diagnostics.note)

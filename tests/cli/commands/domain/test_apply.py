@@ -20,7 +20,7 @@ def test_domains_of_a_file_are_created_and_disabled_and_the_second_time_nothing_
     shown = "new domain 'acme'\n+ plan: basic\nnew domain 'beta'\n+ plan: full\n+ time: 1\n+ state: disabled\n"
     trial = reseller(*apply, "--check")
     assert (trial.code, trial.stdout) == (10, shown)
-    assert trial.stderr == f"svcctl: error: 2 domains not as in {file}\n"
+    assert trial.stderr == f"svcctl: error: 2 domains differ from {file}\n"
     assert reseller("domain", "list", "-f", "csv").stdout.count("demo") == 0
     done = reseller(*apply, "--yes")
     assert (done.code, done.stdout) == (0, shown)
@@ -57,7 +57,7 @@ def test_domains_are_pruned_only_if_there_are_no_more_than_the_user_says(reselle
     refused = reseller(*apply, "--prune-domains", "0")
     assert (refused.code, {method for method, _, _ in refused.sent}) == (2, {"GET"})
     assert refused.stderr == (
-        "svcctl: error: 1 domain is in no file, more than 0: beta@demo\n"
+        "svcctl: error: 1 domain is not in any file, more than the allowed 0: beta@demo\n"
         "hint: to remove them with their users: --prune-domains 1\n"
     )
     assert reseller(*apply, "--prune-domains", "1").stdout == "removed domain 'beta'\n"
@@ -126,7 +126,7 @@ def test_every_new_domain_that_the_service_would_refuse_is_reported_before_one_i
                 "line 1: invalid domain name 'D 3!'",
                 "line 4: domain name 'elsewhere@other' must end in @demo",
                 "line 6: reseller 'demo' has no plan 'nosuch'",
-                "line 10: volume must be 0 < volume <= 10 in plan 'basic', got 11",
+                "line 10: volume must be more than 0 and at most 10 in plan 'basic', not 11",
             ),
             strict=True,
         ):

@@ -77,7 +77,7 @@ def test_a_file_is_checked_applied_and_checked_again(run: Run, world: World, fil
     apply = ("job", "apply", "-F", str(file))
     check = run(*apply, "--check")
     assert (check.code, check.stdout) == (10, NEW)
-    assert check.stderr == f"svcctl: error: 2 jobs not as in {file}\n"
+    assert check.stderr == f"svcctl: error: 2 jobs differ from {file}\n"
     assert (run(*apply, "--dry-run").code, world.client.jobs()) == (0, ())
     done = run(*apply, answers=("y",))
     assert (done.code, done.stdout, done.questions) == (0, NEW, ["Apply these changes?"])

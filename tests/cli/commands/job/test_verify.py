@@ -166,7 +166,7 @@ def test_a_job_that_continues_another_has_the_results_of_both(verify: Verify) ->
         (streamed(finding("missing")), 6, "without a result"),
         (streamed(result(COUNTS)), 6, "without a result"),
         (streamed(), 6, "without a result"),
-        (streamed({"progress": 1}), 6, "does not hold what was asked for"),
+        (streamed({"progress": 1}), 6, "is not a JSON object"),
         (LINES + b"5\r\n[1]\n\n\r\n0\r\n\r\n", 6, "is empty"),
         (LOST, 6, "no answer"),
         (http("503 Busy", "<html>busy</html>"), 6, "HTTP 503"),

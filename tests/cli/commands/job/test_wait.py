@@ -40,7 +40,7 @@ def test_waiting_for_an_impossible_state_fails_at_once(jobs: Shell) -> None:
     assert (done.returncode, done.stderr) == (
         5,
         f"svcctl: error: job {job_id} is STOPPED: it does not become COMPLETED by itself\n"
-        f"hint: it can be started again; how far it has read: svcctl job show {job_id}\n",
+        f"hint: it can be started again; to see how far it has read: svcctl job show {job_id}\n",
     )
     assert jobs("job", "wait", job_id, "--for", "COMPLETED,STOPPED").returncode == 0
     assert jobs("job", "rm", "--yes", job_id).returncode == 0
@@ -65,14 +65,14 @@ def test_waiting_for_a_job_that_has_no_end_says_so_once(place: Machine, job: Res
         (
             ["other", "--for", "completed,failing"],
             2,
-            "svcctl: error: FAILING is no state to wait for: it is a running job with an error\n"
+            "svcctl: error: cannot wait for FAILING, which means a running job with an error\n"
             "hint: without it, 'svcctl job wait' fails as soon as a job reports an error\n",
         ),
         (["other", "--for", "runing"], 2, "svcctl: error: there is no state 'runing'\nhint: did you mean 'RUNNING'?\n"),
         (
             ["other", "--for", ","],
             2,
-            "svcctl: error: ',' names no state\nhint: states are RUNNING, STOPPED, COMPLETED, REMOVED\n",
+            "svcctl: error: ',' does not name a state\nhint: states are RUNNING, STOPPED, COMPLETED, REMOVED\n",
         ),
         (["other", "--for", "paused,running"], 0, ""),
         (

@@ -22,7 +22,7 @@ WORDS: list[tuple[str, str]] = [
     (
         "--config none.yaml job list",
         "svcctl: error: profiles file none.yaml does not exist\n"
-        "hint: --config names it; 'svcctl profile set NAME' creates it\n",
+        "hint: --config names this file; 'svcctl profile set NAME' creates it\n",
     ),
     (
         "profile set prod base_url=http://events.example.com",
@@ -31,7 +31,7 @@ WORDS: list[tuple[str, str]] = [
     ),
     (
         "-p prod service reset --yes",
-        "svcctl: error: 'svcctl service' is about the service on this machine, and not about profile prod\n"
+        "svcctl: error: 'svcctl service' controls the service on this machine, not that of profile prod\n"
         "hint: leave out --profile\n",
     ),
 ]

@@ -93,7 +93,7 @@ def test_the_first_failure_ends_it_and_max_time_is_a_success(serve: Serve, shell
         (("--follow",), "--every and --follow exclude each other"),
         (("-o", "x.csv"), "--every and --output exclude each other"),
         (("--dest", "donothing"), "--every cannot be used with --dest: no rows come back"),
-        (("-f", "xls"), "--every cannot be combined with format xls, of which a file holds one"),
+        (("-f", "xls"), "--every cannot be combined with format xls: a file can have only one such document"),
         (("--every", "soon"), "--every 'soon' cannot be used: it is not a length such as 90, 30s, 5m, 1h30m or 1d"),
         (("--every", "0"), "--every '0' cannot be used: it must be at least 0.1s"),
     ],

@@ -39,26 +39,26 @@ WORDS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a folder": (
         (ROWS, *DAY, "-o", "<folder>/new/"),
-        "svcctl: error: <folder>/new/ ends with / and names no file\n"
-        "hint: name one in it, as in -o <folder>/new/events.csv\n",
+        "svcctl: error: <folder>/new/ ends with /, so it is not a file\n"
+        "hint: name a file in it, as in -o <folder>/new/events.csv\n",
     ),
     "a pattern": (
         (ROWS, *DAY, "-o", "n-{from:%F}.csv.gz"),
-        "svcctl: error: 'n-{from:%F}.csv.gz' has {from:%F} in it, where no date is filled in\n"
+        "svcctl: error: 'n-{from:%F}.csv.gz' contains {from:%F}, but no date is filled in here\n"
         "hint: patterns are for 'svcctl export'; the shell fills in a date with $(date +%F), "
         "in a crontab with $(date +\\%F)\n",
     ),
     "another ending": (
         (ROWS, *DAY, "-o", "<folder>/c.json", "-f", "csv"),
-        "svcctl: <folder>/c.json holds csv, not json\n",
+        "svcctl: <folder>/c.json contains csv, not json\n",
     ),
     "an ending like another": (
         (ROWS, *DAY, "-o", "<folder>/c.xls", "-f", "xls"),
-        "svcctl: <folder>/c.xls holds xlsx, not xls\n",
+        "svcctl: <folder>/c.xls contains xlsx, not xls\n",
     ),
     "an unknown ending": (
         (ROWS, *DAY, "-o", "<folder>/c.jsn"),
-        "svcctl: <folder>/c.jsn holds csv: its ending names no format\n",
+        "svcctl: <folder>/c.jsn contains csv, because its ending does not name a format\n",
     ),
     "an empty name": (
         (ROWS, *DAY, "-f", "table", "--columns", "a,"),
@@ -123,7 +123,7 @@ def test_a_query_prints_its_whole_message(service: Shell, tmp_path: Path, case: 
         (
             ["from sample", "--from", "1d", "-o", "x.parquet", "--date-format", "iso"],
             2,
-            "svcctl: error: --date-format does not apply to parquet: it holds dates as timestamps, not as text\n",
+            "svcctl: error: --date-format does not apply to parquet: it stores dates as timestamps, not as text\n",
         ),
         (
             ["from sample where {{x}}", "--from", "1d", "--var", "x=1", "--var", "y=1"],
@@ -169,7 +169,7 @@ def test_a_usage_error_is_one_whole_message(service: Shell, arguments: list[str]
             "with .gz or .zst; --format names one for any file",
         ),
         (("-o", "x.csv.bz2"), "svcctl cannot write .bz2 files", "write .gz or .zst instead"),
-        (("-o", "x.xls"), "x.xls would hold a spreadsheet in the format .xlsx", "name it .xlsx"),
+        (("-o", "x.xls"), "x.xls would contain a spreadsheet in the format .xlsx", "name it .xlsx"),
         (("-o", "x.parquet.gz"), "parquet compresses by itself", "leave out .gz"),
         (("-o", "x.gz", "-f", "parquet"), "parquet compresses by itself", "leave out .gz"),
         (

@@ -25,7 +25,7 @@ CHANGE = 1_729_990_800
 ISO = ("--date-format", "iso")
 SUMMARY = "svcctl: 2024-10-27 02:30 +0200 … 2024-10-27 03:00 +0100 Europe/Berlin (1h30m)"
 CHANGES = "svcctl: the clocks of Europe/Berlin change within the range: all dates are written in GMT+2"
-ADVICE = "; --date-format iso writes the offset with each"
+ADVICE = "; --date-format iso writes the offset with each date"
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ def test_lint_goes_on_past_a_file_that_it_cannot_read_and_says_which_files_are_c
     done = reseller("role", "lint", *map(str, (twice, file, empty, torn, absent)), "-f", "ndjson")
     assert [(row["file"], row["line"], row["message"]) for row in map(json.loads, done.stdout.splitlines())] == [
         (str(twice), 3, f"role 'A' appears twice, first in {twice}, line 1"),
-        (str(empty), None, "it holds no role"),
+        (str(empty), None, "it contains no role"),
         (str(torn), 2, "not YAML: expected the node content, but found '<stream end>' (column 1)"),
         (str(absent), None, f"roles cannot be read from {absent}: No such file or directory"),
     ]
@@ -32,7 +32,7 @@ def test_lint_goes_on_past_a_file_that_it_cannot_read_and_says_which_files_are_c
         True,
     )
     table = reseller("role", "lint", str(file), str(empty), "-f", "table").stdout
-    assert " ".join(table.split()) == f"{empty}: error: it holds no role {file}: 2 roles, no findings"
+    assert " ".join(table.split()) == f"{empty}: error: it contains no role {file}: 2 roles, no findings"
     clean = reseller("role", "lint", str(file), "-f", "table")
     assert (clean.code, clean.stdout, clean.stderr) == (0, f"{file}: 2 roles, no findings\n", "")
 
@@ -65,7 +65,7 @@ def test_lint_prints_the_place_of_each_finding_and_exits_2_for_errors(reseller: 
             "role": "Odd",
             "level": "warning",
             "rule": 2,
-            "message": "'*' grants all policies of the domain, later ones too",
+            "message": "'*' grants all policies of the domain, including future ones",
         },
     ]
     assert (odd.code, str(file) in odd.stderr) == (2, True)

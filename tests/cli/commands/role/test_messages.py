@@ -32,7 +32,7 @@ WORDS: list[tuple[tuple[str, ...], str]] = [
     ),
     (
         ("update", "acme", "Readers", "-F", "{roles}"),
-        "svcctl: error: {roles} holds 2 roles\nhint: leave out 'Readers': each is updated by its name\n",
+        "svcctl: error: {roles} contains 2 roles\nhint: leave out 'Readers': each is updated by its name\n",
     ),
     (
         ("create", "acme", "-F", "{wrong}"),

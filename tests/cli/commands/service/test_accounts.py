@@ -273,7 +273,7 @@ def test_a_user_leaves_one_domain_or_all(reseller: Any, machine: Any) -> None:
             ("rm", "users", "owner@localhost"),
             2,
             "owner@localhost is the owner of local\n"
-            "hint: first give it another one: svcctl service accounts user EMAIL local --role OWNER",
+            "hint: first make another user its owner: svcctl service accounts user EMAIL local --role OWNER",
         ),
         (
             ("rm", "keys", "x", "--yes"),

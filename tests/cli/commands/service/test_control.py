@@ -348,7 +348,7 @@ SAID: list[tuple[str, str, int, str]] = [
         "down",
         "serve --listen 127.0.0.1:70000",
         2,
-        "svcctl: error: --listen '127.0.0.1:70000' names no port: ports are 0 to 65535\n",
+        "svcctl: error: the port in --listen '127.0.0.1:70000' is not between 0 and 65535\n",
     ),
     (
         "down",

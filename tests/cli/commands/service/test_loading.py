@@ -179,8 +179,8 @@ READ: dict[str, tuple[str, str | bytes, list[str]]] = {
             "skipped 2 lines; the first: line 5: it is not UTF-8: '2024-01-31,caf\ufffd'",
             "skipped 1 line; the first: line 4: it has no time that can be read",
             "1 row; the first: line 3: text, not numbers, because of other values in the column: n; --types "
-            "n=float8 makes null of other values, and --null names texts that mean null (a table that is there needs "
-            "--replace, too)",
+            "n=float8 turns other values into null, and --null names texts that mean null (an existing table also "
+            "needs --replace)",
             UTC_TIMES.replace("2 rows", "32 rows"),
         ],
     ),
@@ -251,7 +251,11 @@ MISTYPED = "svcctl: error: no table 'shop.order' (code 1)\nhint: did you mean 's
 # What cannot be loaded: the arguments, and what is said up to the cid.
 REFUSED: dict[str, tuple[list[str], int, str]] = {
     "a directory": (["."], 2, ". is a directory\nhint: name the files in it\n"),
-    "a bad name of a table": (["a.csv", "-t", "1"], 2, "'1' cannot name a table\nhint: use letters, digits and _ "),
+    "a bad name of a table": (
+        ["a.csv", "-t", "1"],
+        2,
+        "'1' cannot be the name of a table\nhint: join parts of letters, digits and _ ",
+    ),
     "no file": (["nosuch"], 2, "no file nosuch\n"),
     "an empty array in place of a table": (
         ["empty.json", "-t", "there", "--replace"],
@@ -264,7 +268,11 @@ REFUSED: dict[str, tuple[list[str], int, str]] = {
         2,
         "column 'n' has no type 'int'\nhint: types are timestamp, str, int4, int8, float8, bool, ip4",
     ),
-    "a type of no column": (["a.csv", "--types", "m=str"], 2, "--types names no column 'm'\nhint: the columns are n"),
+    "a type of no column": (
+        ["a.csv", "--types", "m=str"],
+        2,
+        "--types names 'm', which is not a column\nhint: the columns are n",
+    ),
     "types without =": (
         ["a.csv", "--types", "n"],
         2,
@@ -310,7 +318,7 @@ NIGHT = " --from 2024-01-31 --follow --dest donothing --dest-param friendlyName=
 SAID: dict[str, tuple[list[str], str]] = {
     "a second load": (
         ["load a.csv -t t", "load a.csv -t t"],
-        f"{LOADED}svcctl: t already held 2 events; --replace would have replaced them\n",
+        f"{LOADED}svcctl: t already had 2 events; --replace would have replaced them\n",
     ),
     "a load in place of the events of a job": (
         ["load a.csv -t t", "query 'from t select n'" + NIGHT, "load a.csv -t t --replace"],
@@ -318,7 +326,7 @@ SAID: dict[str, tuple[list[str], str]] = {
     ),
     "a load whose ID is there": (
         ["load a.csv -t t --id night", "load a.csv -t t --id night"],
-        "svcctl: t has the load night already: nothing was loaded\n",
+        "svcctl: t already has the load night: nothing was loaded\n",
     ),
     "files without events": (
         ["load none.csv none.json none.log blank.csv -t t"],
@@ -333,7 +341,7 @@ SAID: dict[str, tuple[list[str], str]] = {
     "lines that cannot be read in one of several files": (
         ["load a.csv -t t", "load b.csv bad.csv -t t"],
         "svcctl: loaded 3 events into t, from 2024-01-31 00:00:00 to 2024-02-01 00:00:00 (UTC)\n"
-        "svcctl: t already held 2 events; --replace would have replaced them\n"
+        "svcctl: t already had 2 events; --replace would have replaced them\n"
         "svcctl: skipped 1 line; the first: bad.csv, line 4: time 'soon' is not a time\n"
         "svcctl: null in place of 1 value of n; the first: bad.csv, line 3: 'y' is not int8\n"
         "svcctl: --types n=str would have widened the column for such values\n",
@@ -341,7 +349,7 @@ SAID: dict[str, tuple[list[str], str]] = {
     "new columns and wider ones": (
         ["load a.csv -t t", "load new.csv -t t --types n=float8"],
         "svcctl: loaded 1 event into t, at 2024-02-01 00:00:00 (UTC)\n"
-        "svcctl: t already held 2 events; --replace would have replaced them\n"
+        "svcctl: t already had 2 events; --replace would have replaced them\n"
         "svcctl: t has new columns, null in earlier events: x str, y int8\n"
         "svcctl: t has a wider column: n from int8 to float8\n",
     ),
@@ -452,7 +460,7 @@ def test_drop_asks_once_about_several_tables_and_drops_all_or_none(own: Own) -> 
 @pytest.mark.parametrize(
     ("table", "hint"),
     [
-        ("auth.all", "SVCCTL_DEMO=0 makes no demo events"),
+        ("auth.all", "for a service without demo events, set SVCCTL_DEMO=0"),
         ("service.access", "SVCCTL_ACCESS_EVENTS and SVCCTL_ACCESS_TIME set how much it keeps"),
     ],
 )

@@ -43,7 +43,9 @@ def test_lost_events_are_reported_until_they_are_confirmed(tmp_path: Path) -> No
         for file in data.glob("events.duckdb*"):
             file.unlink()
         started = shell("service", "start").stderr
-        assert started.startswith("svcctl: events were lost: its file of events was missing or replaced; lost by ")
+        assert started.startswith(
+            "svcctl: events were lost: the service's file of events was missing or replaced; lost before "
+        )
         for command in (load, load, ("tables",), ("-q", "job", "list"), ("service", "accounts", "list", "keys")):
             done = shell(*command)
             assert (done.returncode, done.stderr.count(NOTE)) == (0, 1), done
@@ -55,7 +57,7 @@ def test_lost_events_are_reported_until_they_are_confirmed(tmp_path: Path) -> No
             assert time.monotonic() < until, again
         assert "was dropped or replaced" in again["error"][0]
         assert " shop.o (2 events)" in json.loads(shell("service", "status", "-f", "json").stdout)["lost"]
-        assert shell("service", "confirm-loss").stderr.startswith("svcctl: confirmed: its file of events")
+        assert shell("service", "confirm-loss").stderr.startswith("svcctl: confirmed: the service's file of events")
         assert shell("service", "confirm-loss").stderr == "svcctl: no events were lost\n"
         assert shell("tables").stderr == ""
         shell("service", "reset", "--yes")

@@ -30,14 +30,14 @@ def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_
     direct = ("service", "load", "a.csv", "-t", "web.a", "--tables", folder, "--id", "one")
     for refused in (shared(*direct), shared("service", "start"), shared("tables")):
         assert (refused.returncode, Path(folder).exists()) == (6, False)
-        assert f"cannot read the shared folder {folder}: it is not there\n" in refused.stderr
+        assert f"cannot read the shared folder {folder}: it does not exist\n" in refused.stderr
     assert shared(*direct, "--create").stderr == f"svcctl: made the shared folder {folder}\n{LOADED}"
     assert "nothing was loaded" in shared(*direct, "--create").stderr
     assert Path(folder).stat().st_mode & 0o777 == 0o700
     assert shared("service", "start").returncode == 0
     try:
         assert f"\nfolder   {folder}\n" in shared("service", "status", "-f", "table").stdout
-        held = "svcctl: web.a already held 2 events; --replace would have replaced them\n"
+        held = "svcctl: web.a already had 2 events; --replace would have replaced them\n"
         assert shared("service", "load", "a.csv", "-t", "web.a").stderr == LOADED + held
         assert shared(*QUERY).stdout == "1\n1\n2\n2\n"
         again = shared("service", "load", "a.csv", "-t", "web.a", "--id", "one", SVCCTL_TABLES="")
@@ -59,7 +59,7 @@ def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_
         ends = "svcctl: replaced the 4 events of web.a, read by 1 job (night): jobs on it stop with an error\n"
         assert anew.stderr == ends + LOADED
         Path(folder).rename(f"{folder}.away")
-        deadline, said = time.monotonic() + 30, f"cannot read the shared folder {folder}: it is not there"
+        deadline, said = time.monotonic() + 30, f"cannot read the shared folder {folder}: it does not exist"
         while not (away := shared("service", "status", "-f", "table")).stderr.startswith(f"svcctl: error: {said}\n"):
             assert time.monotonic() < deadline, away
         assert away.returncode == 6
@@ -87,13 +87,13 @@ def test_a_folder_that_is_away_fails_every_command_and_its_jobs_go_on_when_it_is
         assert shared("query", "from web.a", *job).returncode == 0
         _wait_for(lambda: shared("job", "list", "-f", "ndjson").stdout, '"eventsSent":2')
         folder.rename(away)
-        _refused(shared, f"cannot read the shared folder {folder}: it is not there")
+        _refused(shared, f"cannot read the shared folder {folder}: it does not exist")
         assert not folder.exists()
         stranger.rename(folder)
         _refused(shared, f"cannot read the shared folder {folder}: another folder is in its place")
         _wait_for(lambda: shared("job", "list", "-f", "ndjson").stdout, "another folder is in its place")
         restarted = shared("service", "restart")
-        assert (restarted.returncode, f"{folder} is another one" in restarted.stderr) == (6, True)
+        assert (restarted.returncode, f"{folder} is another folder" in restarted.stderr) == (6, True)
         folder.rename(stranger)
         away.rename(folder)
         assert shared("service", "start").returncode == 0
@@ -152,17 +152,20 @@ def _wait_for(told: Callable[[], str], part: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("compact", "--tables", "nowhere"), "cannot read the shared folder {}/nowhere: it is not there"),
-        (("compact", "web.a", "--tables", "nowhere"), "cannot read the shared folder {}/nowhere: it is not there"),
+        (("compact", "--tables", "nowhere"), "cannot read the shared folder {}/nowhere: it does not exist"),
+        (("compact", "web.a", "--tables", "nowhere"), "cannot read the shared folder {}/nowhere: it does not exist"),
         (("compact", "--tables", "."), "cannot read the shared folder {}: it has no file .svcctl"),
         (("compact", "--tables", "new"), "no tables in new"),
         (("copy", "web.a", "--to", "s3"), "unknown place 's3'"),
         (("compact",), "no shared folder of tables was named"),
         (("compact", "--tables", "x", "--keep-for", "soon"), NOT_A_LENGTH),
         (("load", "a.csv", "-t", "t", "--tables", "x", "--id", ""), "--id is empty"),
-        (("load", "a.csv", "-t", "t", "--tables", "ftp://x/y"), "'ftp://x/y' cannot hold tables"),
-        (("load", "a.csv", "-t", "t", "--tables", "s3:/bucket/x"), "'s3:/bucket/x' cannot hold tables"),
-        (("serve", "--tables", "s3://"), "'s3://' names no bucket"),
+        (("load", "a.csv", "-t", "t", "--tables", "ftp://x/y"), "'ftp://x/y' cannot be a shared folder of tables"),
+        (
+            ("load", "a.csv", "-t", "t", "--tables", "s3:/bucket/x"),
+            "'s3:/bucket/x' cannot be a shared folder of tables",
+        ),
+        (("serve", "--tables", "s3://"), "'s3://' has no bucket"),
         (
             ("load", "a.csv", "-t", "t", "--tables", "/no/such/folder", "--create"),
             "cannot make the shared folder /no/such/folder: there is no folder /no/such",

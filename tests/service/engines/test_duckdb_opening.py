@@ -108,5 +108,5 @@ def test_a_file_that_cannot_be_read_is_refused_in_one_line(tmp_path: Path) -> No
         assert "\n" not in message, what
         assert "Error: " not in message, what
         assert caught.value.hint == (
-            "it may be damaged, or of a newer DuckDB: restore it from a backup, or move it away to do without it"
+            "it may be damaged, or from a newer DuckDB: restore it from a backup, or move it away to do without it"
         )

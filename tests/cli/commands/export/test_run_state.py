@@ -421,7 +421,7 @@ def test_an_export_of_all_columns_keeps_those_that_it_began_with(
     load("x,n,y z`", "2024-01-31 01:30:00,q,2,1")
     note = (
         "svcctl: the table has new columns, which this export leaves out: x, y z`; to include them, export to another "
-        "path, or add --force for the whole range\n"
+        "path, or export the whole range again with --force\n"
     )
     assert note in "".join(hourly("a", "--state", state) for _ in range(4))
     files = sorted(str(path) for path in (tmp_path / "a").iterdir() if not path.name.startswith("."))

@@ -187,8 +187,8 @@ def test_a_query_that_cannot_be_resumed_says_so(shell: Shell) -> None:
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 7
     assert stderr.decode() == (
-        "svcctl: error: the result is incomplete: the connection broke in the middle, and without eventdate among its "
-        "columns the query cannot be resumed\n"
+        "svcctl: error: the result is incomplete: the connection broke in the middle, and a query without the column "
+        "eventdate cannot be resumed\n"
     )
 
 

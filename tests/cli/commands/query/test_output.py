@@ -70,7 +70,7 @@ def test_a_files_name_says_its_format(service: Shell, tmp_path: Path) -> None:
     done = service("query", "from sample", *DAY, "-o", str(tmp_path / "c.xls"), "-f", "xls")
     assert (done.returncode, "xlsx, not xls" in done.stderr) == (0, True)
     done = service("query", "from sample", *DAY, "-o", str(tmp_path / "c.jsn"))
-    assert (done.returncode, "holds csv" in done.stderr) == (0, True)
+    assert (done.returncode, "contains csv" in done.stderr) == (0, True)
     assert service("query", "from sample", *DAY, "-o", str(tmp_path / "c.dat"), "-f", "csv").stderr == ""
     done = service("query", "from sample", *DAY, "-o", str(tmp_path / "d.csv"), SVCCTL_FORMAT="ndjson")
     assert (tmp_path / "d.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()

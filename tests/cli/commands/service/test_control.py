@@ -115,7 +115,7 @@ def test_a_crash_leaves_nothing_that_blocks_the_next_start(shell: Shell) -> None
 def test_reset_forgets_events_and_asks_first(tmp_path: Path) -> None:
     shell = Shell(tmp_path, OWN_FILE)
     shell("service", "load", "-", "--table", "kept", "--format", "csv", stdin="eventdate,n\n2024-01-31 10:00:00,1\n")
-    for tables in ("1 table of your own", "all tables (a running service counts them)"):
+    for tables in ("1 table of your own", "all tables (only a running service can count them)"):
         refused = shell("service", "reset")
         assert (refused.returncode, f"{tables}, 0 jobs, 0 saved queries" in refused.stderr) == (2, True)
         shell("service", "stop")

@@ -37,8 +37,8 @@ WORDS = {
     "no time": "SVCCTL_QUERY_TIME '0' cannot be used: it must be at least 0.001s",
     "not a line end": "SVCCTL_LINE_END 'cr' cannot be used: it must be one of lf, crlf",
     "not an origin": (
-        "SVCCTL_CORS_ORIGINS 'https://app.example {text}' cannot be used: '{text}' is not an origin, a scheme and a "
-        "host, such as https://app.example:8443"
+        "SVCCTL_CORS_ORIGINS 'https://app.example {text}' cannot be used: '{text}' is not an origin: write a scheme "
+        "and a host, such as https://app.example:8443"
     ),
     "not a size": "SVCCTL_LOAD_BYTES '{text}' cannot be used: it is not a size, such as 500MB or 20GB",
     "not a whole number": "{name} '{text}' cannot be used: it is not a whole number of at least 1",

@@ -114,7 +114,8 @@ def _skip(layout: Layout) -> str:
     if layout.columns.text != "NULL::VARCHAR":
         missing = f"CASE WHEN coalesce({cells}) IS NULL THEN {_reason(Skip.ENTRY, '', text)} ELSE {missing} END"
     unread = _reason(Skip.TIME, layout.time, value, begins)
-    if layout.times.spec is None and layout.clock is None:
+    has_any_year = layout.times.numbers is not None and layout.times.numbers.has_any_year
+    if layout.times.spec is None and layout.clock is None and not has_any_year:
         number = _reason(Skip.UNREAD_NUMBER, layout.time, value, begins)
         unread = f"CASE WHEN TRY_CAST({value} AS DOUBLE) IS NOT NULL THEN {number} ELSE {unread} END"
     early = _reason(Skip.EARLY, layout.time, value)

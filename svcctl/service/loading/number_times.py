@@ -25,8 +25,8 @@ _NUMBER_TEXT = re.compile(r"\s*[+-]?\d+(?:[.,]\d+)?(?:[eE][+-]?\d{1,2})?\s*")
 _DATE_DIGITS = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\d*")
 _DIGIT_FORMATS = {8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S", 17: "%Y%m%d%H%M%S%g"}
 """The formats of dates that consist of digits, by the number of digits."""
-_SHORT_DATE_DIGITS = 6
-"""The number of digits in a date with a year of two digits."""
+_SHORT_DATE_DIGITS = re.compile(r"\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
+"""Matches a date with a year of two digits."""
 _CLOCK_DIGITS = re.compile(r"(?:[01]\d|2[0-3])[0-5]\d[0-5]\d")
 
 
@@ -71,6 +71,11 @@ class NumberTimes:
     unit: NumberUnit
     first_ms: int = FIRST_MS
     last_ms: int = LAST_MS
+
+    @property
+    def has_any_year(self) -> bool:
+        """Whether the numbers of all years are read."""
+        return (self.first_ms, self.last_ms) == (FIRST_MS, LAST_MS)
 
     def as_time(self, value: str, type_: Type) -> str:
         """Return SQL that converts a number, or a text that contains a number, to a time.
@@ -138,10 +143,10 @@ def unclear(file: str, column: str, numbers: Sequence[str], now_ms: int, *, is_d
     is_date = sum(bool(_DATE_DIGITS.fullmatch(number.strip())) for number in numbers) >= _PLAUSIBLE_SHARE * len(numbers)
     if is_date and len(example) in _DIGIT_FORMATS:
         meaning, data = "look like dates", {"spelled": _DIGIT_FORMATS[len(example)]}
-    elif is_day and len(example) == _SHORT_DATE_DIGITS:
-        meaning, data = "may be dates", {"spelled": "%y%m%d"}
-    elif all(_CLOCK_DIGITS.fullmatch(number.strip()) for number in numbers):
+    elif not is_day and all(_CLOCK_DIGITS.fullmatch(number.strip()) for number in numbers):
         meaning, data = "may be times of day", {"clock": column}
+    elif all(_SHORT_DATE_DIGITS.fullmatch(number.strip()) for number in numbers):
+        meaning, data = "may be dates", {"spelled": "%y%m%d"}
     elif _fits(numbers, _plausible(_SPREADSHEET, now_ms)):
         meaning, data = "may be days of a spreadsheet", {"unit": _SPREADSHEET.name}
     return UsageError(

@@ -113,7 +113,7 @@ _HINTS: Mapping[Skip, str] = {
     "with --time-field, or two as DATE,TIME",
 }
 """The hint of the error for a file that could not be read. The key says why the first line was skipped."""
-_REASONS: Mapping[Skip, str] = {
+REASONS: Mapping[Skip, str] = {
     Skip.ENCODING: NOT_UTF8,
     Skip.CELLS: "too-many-cells",
     Skip.SHORT_YEAR: "time-of-short-year",
@@ -128,7 +128,7 @@ _REASONS_BY_KIND: Mapping[tuple[Skip, str], str] = {
     (Skip.ENTRY, "log"): "no-time-in-line",
     (Skip.LONG, "ndjson"): "large-json-object",
 }
-"""More rows of _REASONS, which apply only to a single kind of file. Each key also has the name of this kind."""
+"""More rows of REASONS, which apply only to a single kind of file. Each key also has the name of this kind."""
 
 
 def sentence(what: str, value: str | None, fields: Sequence[str], kind: str) -> str:
@@ -235,7 +235,7 @@ class Tally:
 
 def incomplete(file: str, time: str, lack: Skip) -> UsageError:
     """Return the error for a log with times that lack a part. `lack` is the missing part."""
-    return UsageError(f"{file} could not be read: {sentence(lack, time, ['the time'], '')}", reason=_REASONS[lack])
+    return UsageError(f"{file} could not be read: {sentence(lack, time, ['the time'], '')}", reason=REASONS[lack])
 
 
 def _count(counts: dict[Any, Found], key: object, new: Found) -> None:
@@ -249,7 +249,7 @@ def unread(file: str, unit: str, tally: Tally, kind: str, hint: str = "") -> Usa
     what = tally.first_skip
     assert what is not None
     _, line, value, column = tally.findings[what]
-    reason = None if hint else _REASONS_BY_KIND.get((what, kind), _REASONS.get(what))
+    reason = None if hint else _REASONS_BY_KIND.get((what, kind), REASONS.get(what))
     return UsageError(
         f"{file} could not be read: {unit} {line}: {sentence(what, value, [column], kind)}",
         hint=None if reason else hint or _HINTS.get(what, NOTHING_CHANGED).format(fields=column),

@@ -19,7 +19,7 @@ from svcctl.service.engines.duckdb.syntax import literal
 from svcctl.service.language.types import Type
 from svcctl.service.loading.kinds import NUMBER_TIME
 from svcctl.service.loading.number_times import FIRST_MS, LAST_MS, NUMBER_UNITS, NumberTimes
-from svcctl.service.loading.skips import Skip
+from svcctl.service.loading.skips import REASONS, Skip
 
 LONGEST_VALUE = 500
 """The maximum length, in bytes, of a text that is read as a number or a time."""
@@ -52,6 +52,10 @@ The end consists of the offset, the name of the zone, and perhaps the monotonic 
 """
 _ACCESS = "%d/%b/%Y:%H:%M:%S %z"
 _MILLISECONDS = r"(:\d\d:\d\d):(\d{3})"
+_CLOCK_CODE, _DAY_CODE = r"%-?[HI]", r"%-?[djuwcx]"
+"""The codes in formats for an hour, and the codes for a day."""
+_SECOND_CODE, _FRACTION_CODE = r"%-?S", r"%-?[fgn]"
+"""The codes in formats for seconds, and the codes for fractions of a second."""
 _ABBREVIATION = r"(:\d\d(?:[.,]\d+)?(?: \d{4})?) [A-Z]{3,5}$"
 
 
@@ -87,7 +91,7 @@ class TimeFormat:
 def time_format(zone: str | None, format: str | None) -> TimeFormat:
     """Return the TimeFormat for a zone and a format. The format may also be one of ORDERS, or a unit of numbers.
 
-    Raises UsageError for any other text.
+    Raises UsageError for any other text, and for a format with a time of day but without a day.
     """
     if format is not None and format in NUMBER_UNITS:
         return TimeFormat(zone, numbers=NumberTimes(NUMBER_UNITS[format]))
@@ -97,6 +101,8 @@ def time_format(zone: str | None, format: str | None) -> TimeFormat:
             hint="write it as in '%d/%m/%Y %H:%M:%S' (help loading), or only %d/%m or %m/%d; or name the unit of "
             f"numbers: {', '.join(NUMBER_UNITS)}",
         )
+    if format is not None and re.search(_CLOCK_CODE, format) and not re.search(_DAY_CODE, format):
+        raise UsageError(f"the format of times '{format}' has no day", reason=REASONS[Skip.NO_DAY])
     return TimeFormat(zone, format)
 
 
@@ -145,11 +151,15 @@ def _plain_time(text: str, zone: str) -> str:
 def _described(text: str, spec: str, newest: datetime | None) -> str:
     """Return SQL that reads a text as a time in a format.
 
-    If the format has no year, the year is the last year for which the time is not later than `newest`.
+    If the format has no year, the year is the last year for which the time is not later than `newest`. A fraction may
+    follow the seconds, even if the format has no fraction.
     """
+    formats = [spec]
+    if re.search(_SECOND_CODE, spec) and not re.search(_FRACTION_CODE, spec):
+        formats += [re.sub(_SECOND_CODE, rf"\g<0>{mark}%f", spec) for mark in ".,"]
     if newest is None or re.search(r"%-?[YyGcx]", spec):
-        return f"try_strptime({text}, {literal(spec)})"
-    return yearless(text, [spec], newest)
+        return f"try_strptime({text}, [{', '.join(map(literal, formats))}])"
+    return yearless(text, formats, newest)
 
 
 def text_as_time(text: str, written: TimeFormat) -> str:
@@ -229,7 +239,7 @@ def yearless(text: str, formats: Sequence[str], newest: datetime) -> str:
     """
     # The last 29 February may be up to eight years ago.
     this, *others = (
-        f"try_strptime('{newest.year - back} ' || {text}, {[f'%Y {format}' for format in formats]})"
+        f"try_strptime('{newest.year - back} ' || {text}, [{', '.join(literal(f'%Y {format}') for format in formats)}])"
         for back in range(9)
     )
     limit = f"TIMESTAMP '{newest:%Y-%m-%d %H:%M:%S}'"
@@ -254,5 +264,7 @@ def written_as(times: TimeFormat) -> str:
     spec = times.spec or ""
     written = {"z": r"(?:Z|[+-]\d\d(?::?\d\d)?)", "%": "%", **dict.fromkeys("AaBbp", "[A-Za-z]+")}
     blanks = re.sub(r"(?:\\?\s)+", r"\\s+", re.escape(spec))
+    if not re.search(_FRACTION_CODE, spec):
+        written["S"] = r"\d+(?:[.,]\d+)?"
     begin = r"\b" if re.match("%-?[AaBbp]", spec) else ""
     return begin + re.sub(r"%(?:\\-)?([a-zA-Z%])", lambda hit: written.get(hit[1], r"\d+"), blanks)

@@ -359,6 +359,40 @@ def test_days_that_may_be_digits_are_refused_with_their_format(engine: DuckDBEng
     assert rows(engine, "t")[0][0] == datetime(2008, 11, 9, 20, 36, 10)
 
 
+def test_days_of_six_digits_are_refused_unless_they_may_be_times_of_day(engine: DuckDBEngine, tmp_path: Path) -> None:
+    for digits, data in (("240131", {"spelled": "%y%m%d"}), ("101112", {"clock": "time"})):
+        with pytest.raises(UsageError) as caught:
+            load(engine, written(tmp_path, "a.csv", f"time,n\n{digits},1\n"), "t")
+        assert caught.value.data == data
+
+
+def test_a_number_beyond_all_years_of_the_named_unit_is_no_time(engine: DuckDBEngine, tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", "time,n\n133541000000000000,1\n")
+    with pytest.raises(UsageError, match=r"line 2: time '133541000000000000' is not a time$"):
+        load(engine, path, "t", time_format="epoch")
+
+
+@pytest.mark.parametrize("time_format", ["%H:%M:%S", "%I:%M %p", "%Y %H"])
+def test_a_format_of_times_of_day_without_a_day_is_refused(
+    engine: DuckDBEngine, tmp_path: Path, time_format: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        load(engine, written(tmp_path, "a.log", "10:00:00 up\n"), "t", time_format=time_format)
+    assert caught.value.reason == "time-without-day"
+
+
+@pytest.mark.parametrize("fraction", ["", ".25", ",250", ".250000"])
+@pytest.mark.parametrize("time_format", ["%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S", "%d o'clock %m %Y %I:%M:%S %p"])
+def test_a_fraction_may_follow_the_seconds_of_a_format(
+    engine: DuckDBEngine, tmp_path: Path, time_format: str, fraction: str
+) -> None:
+    time = datetime(2026, 1, 31, 10).strftime(time_format.replace("%S", f"%S{fraction}"))
+    for name, text in (("a.log", f"{time} up\n"), ("a.csv", f'time,n\n"{time}",up\n')):
+        load(engine, written(tmp_path, name, text), "t", time_format=time_format, strict=True, replace=True)
+        at = datetime(2026, 1, 31, 10, 0, 0, 250_000 if fraction else 0)
+        assert [(row[0], row[1]) for row in rows(engine, "t")] == [(at, "up")]
+
+
 def test_days_and_times_of_day_may_be_digits(engine: DuckDBEngine, tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", "day,clock\n20260131,91500\n")
     load(engine, path, "t", time_field="day,clock", time_format="%Y%m%d")

@@ -284,6 +284,8 @@ class _Rows:
         self._number = head.line
         self._rest = b""
         """The beginning of a record that the next block will complete."""
+        self._has_whole = self._has_short = False
+        """Whether there were rows with all cells, and rows with too few cells."""
 
     def next_line(self) -> int:
         """Return the number of the line that follows all blocks so far."""
@@ -341,6 +343,7 @@ class _Rows:
         lines = data.count(b"\n")
         if cells.num_rows != lines + bool(added):
             return None
+        self._has_whole = self._has_whole or lines > 0
         return _numbered(cells.slice(0, lines), pa.arange(self._number, self._number + lines), self._head)
 
     def _records(self, data: bytes) -> Iterator[pa.RecordBatch]:
@@ -375,6 +378,12 @@ class _Rows:
         names = self._head.names
         cells, bad = _parsed(b"".join(record for _, record in records), self._shape, names)
         short = {at: row.expected_columns - row.actual_columns for at, row in bad.items()}
+        self._has_whole = self._has_whole or len(bad) < len(records)
+        if self._is_cut_off(records, short):
+            number, record = records[-1]
+            self._tally.skip(Skip.ENTRY, number, _text(record))
+            return self._filled(records[:-1])
+        self._has_short = self._has_short or any(missing > 0 for missing in short.values())
         if any(missing > 0 for missing in short.values()):
             by = self._shape.separator.encode()
             whole = (_END_OF_RECORD.sub(by * short.get(at, 0) + b"\n", text) for at, (_, text) in enumerate(records))
@@ -389,6 +398,17 @@ class _Rows:
             self._head,
             [at in short for at in range(len(records)) if at not in bad],
         )
+
+    def _is_cut_off(self, records: Sequence[tuple[int, bytes]], short: Mapping[int, int]) -> bool:
+        """Return whether the last record is the incomplete end of a file, so that its last cell may be incomplete.
+
+        Such a record has no line end, and is the only record of the file with too few cells. `short` has the number of
+        missing cells by the index of the record.
+        """
+        if not records or self._has_short or not self._has_whole:
+            return False
+        is_last = records[-1][0] == self._tally.unfinished
+        return is_last and [at for at, missing in short.items() if missing > 0] == [len(records) - 1]
 
 
 def _text(data: bytes) -> str:

@@ -35,11 +35,16 @@ _CONTINUES = re.compile(r"[ \t]|Caused by|at\b|---|[\])}]|#\d+ ")
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
-    """The first lines of a file, including blank lines. If `is_cut` is true, the last of these lines is incomplete."""
+    """The first lines of a file, including blank lines. If `is_cut` is true, the last of these lines is incomplete.
+
+    If `is_open` is true, the last of these lines is the last line of the file, and has no line end. A program may still
+    be writing this line.
+    """
 
     name: str
     lines: Sequence[str]
     is_cut: bool
+    is_open: bool = False
 
     @property
     def has_events(self) -> bool:
@@ -70,10 +75,11 @@ def head_of(name: str, data: bytes) -> FileHead:
     is_cut = len(data) == HEAD_BYTES
     if len(lines) > 1:
         lines, is_cut = lines[:-1] if is_cut or not lines[-1] else lines, False
+    is_open = 1 < len(lines) <= _MAX_LINES and len(data) < HEAD_BYTES and not data.endswith((b"\n", b"\r"))
     first = next(filter(str.strip, lines), "")
     if "\0" in first and not data.startswith(b"PAR1"):
         raise UsageError(f"{name} is not text in UTF-8: its first line has the character NUL", reason="nul-character")
-    return FileHead(name, lines[:_MAX_LINES], is_cut)
+    return FileHead(name, lines[:_MAX_LINES], is_cut, is_open)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +209,10 @@ def _counted(kind: FileKind, head: FileHead) -> Score:
     else:
         fits = _MEASURES.get(kind.name, _entries)(kind, head)
     comment = re.compile(f"#|{kind.comment}" if kind.comment else "#")
+    # A line of prose with a comma, and a line without a comma, are no csv.
+    end = len(head.lines) - (head.is_open and (kind.name not in _SEPARATORS or sum(fits) > 1))
     pairs = enumerate(zip(head.lines, fits, strict=True))
-    lines = [at for at, (line, fit) in pairs if fit or (line.strip() and not comment.match(line))]
+    lines = [at for at, (line, fit) in pairs if fit or (line.strip() and at < end and not comment.match(line))]
     unread = [at for at in lines if not fits[at]]
     return Score(
         kind,
@@ -259,13 +267,15 @@ def _json_end(text: str) -> int:
 def _documents(kind: FileKind, head: FileHead) -> list[bool]:
     """Return for each line whether it belongs to a JSON array or to a sequence of JSON values.
 
-    If each line is an object, the result is false for all lines, because the file is then ndjson.
+    If each line is an object, the result is false for all lines, because the file is then ndjson. In a file of ndjson,
+    the last line may be incomplete.
     """
     fits = [False] * len(head.lines)
     objects = _objects(kind, head)
     text = "\n".join(head.lines)
     at = len(text) - len(text.lstrip())
-    only_objects = all(fit or not line.strip() for fit, line in zip(objects, head.lines, strict=True))
+    whole = list(zip(objects, head.lines, strict=True))[: -1 if head.is_open and any(objects) else None]
+    only_objects = all(fit or not line.strip() for fit, line in whole)
     if only_objects or not text.startswith(("{", "["), at):
         return fits
     is_array = text.startswith("[", at)

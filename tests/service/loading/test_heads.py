@@ -112,6 +112,7 @@ def test_a_head_that_no_kind_reads_is_refused_with_the_best_kinds(text: str, why
     with pytest.raises(UsageError, match=f"^the format of a is not clear: {re.escape(why)}"):
         kind("a", text)
 
+        ("Hello, World, and so on\nfoo", "of its first 2 lines csv has 50%; line 2"),
 
 @pytest.mark.parametrize(
     ("text", "reason"),

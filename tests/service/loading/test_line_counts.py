@@ -9,6 +9,7 @@ import pytest
 from support.loads import ANY, load, rows, written
 
 from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.loading.skips import Aside
 
 LINES: dict[str, str] = {
     "access": '10.0.0.1 - - [31/Jan/2026:10:00:00 +0000] "GET /{} HTTP/1.1" 200 512',
@@ -50,3 +51,13 @@ def test_every_line_of_a_damaged_file_is_an_event_or_counted(
     counted = result.skipped + sum(aside.count for aside in result.asides)
     assert (result.rows, result.rows + counted) == (len(rows(engine, "t")), len(damaged))
     assert result.rows >= 5
+
+
+@pytest.mark.parametrize("kind", [kind for kind in LINES if kind != "log"])
+def test_a_last_line_without_its_end_is_left_out_and_counted(engine: DuckDBEngine, tmp_path: Path, kind: str) -> None:
+    heading = ["time\tn\ts"] if kind == "tsv" else []
+    lines = [LINES[kind].format(number) for number in range(3)]
+    text = "\n".join([*heading, *lines, lines[0][:9]])
+    result = load(engine, written(tmp_path, "a", text), "t", strict=True)
+    asides = [(aside.what, aside.place) for aside in result.asides]
+    assert (result.rows, asides) == (3, [(Aside.UNFINISHED, f"line {len(heading) + 4}")])

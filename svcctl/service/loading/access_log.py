@@ -7,6 +7,7 @@ other lines are split with a regular expression. For a usual line, both ways giv
 from __future__ import annotations
 
 from svcctl.service.engines.duckdb.syntax import literal
+from svcctl.service.loading.kinds import ACCESS_HOST
 
 _GROUPS = ("server", "host", "user", "time", "request", "status", "bytes", "referrer", "agent", "rest")
 """The names of the parts of a line, in the order of the groups in the regular expression of a line."""
@@ -25,6 +26,7 @@ _USUAL = " AND ".join(
     (
         *(f"NOT contains(line, chr({code}))" for code in _BACKSLASH_TAB_FEED_RETURN),
         "len(head) = 2 AND len(peer) = 4 AND peer[1] <> '' AND peer[2] <> '' AND peer[3] <> '' AND peer[4] = ''",
+        f"(NOT contains(peer[1], ':') OR regexp_full_match(peer[1], {literal(ACCESS_HOST)}))",
         "len(clock) = 2 AND clock[1] <> '' AND clock[2] = '' AND NOT contains(clock[1], ']')",
         "(len(parts) = 3 AND len(numbers) = 3 "
         "OR len(parts) >= 7 AND parts[5] = ' ' AND len(numbers) = 4 AND numbers[4] = '')",

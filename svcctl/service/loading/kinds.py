@@ -31,8 +31,11 @@ class FileKind:
     comment: str = ""
 
 
+ACCESS_HOST = r'(?:[^\s":]+(?::\d*)?|\[?[\da-fA-F]*:[\da-fA-F:.]*(?:%[^\s":]+)?\]?(?::\d+)?)'
+"""The pattern of a host in an access log: a name or an address, and perhaps a port. The host of a socket is `unix:`."""
 ACCESS = (
-    r'^(?:(\S+:\d+) )?(\S+) \S+ (\S+) \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)'
+    rf"^(?:(\S+:\d+) )?({ACCESS_HOST}) "
+    r'\S+ (\S+) \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)'
     r'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)")?(.*)'
 )
 """The pattern of a line in the common log format: host, user, time, request, status and size.

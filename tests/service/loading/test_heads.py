@@ -59,6 +59,12 @@ def kind(name: str, text: str | bytes, written: str = "") -> str:
         (b"PAR1\0\1", "parquet"),
         ("-- Journal begins at Mon. --\n" + SYSLOG, "syslog"),
         (SYSLOG + "-- Boot 3f2a --\n" * 9, "syslog"),
+        ("unix:" + ACCESS.removeprefix("10.0.0.1"), "access"),
+        (f"INFO:web:{ACCESS}", "log"),
+        (NDJSON * 3 + NDJSON[:20], "ndjson"),
+        (ACCESS * 3 + ACCESS[:20], "access"),
+        (SYSLOG * 3 + SYSLOG[:5], "syslog"),
+        ('{ "time": 1,\n  "v": 1 }\n{ "ti', "json"),
         (f"#Version: 1.0\n{W3C}", "fields"),
         ("#separator \\x2c\n#fields,ts\n1763719200\n", "fields"),
         ("#fields\tts\n1763719200\n", "fields"),
@@ -106,6 +112,7 @@ def test_an_ending_decides_only_if_no_other_kind_reads_the_head(name: str, text:
             "Hello, World, and so on\nfoo\nbar\n",
             "of its first 3 lines, csv fits 33%; the first line that does not fit is line 2",
         ),
+        (f'"{ACCESS}', "no format fits the line '\"10.0.0.1 - -"),
     ],
 )
 def test_a_head_that_no_kind_reads_is_refused_with_the_best_kinds(text: str, why: str) -> None:

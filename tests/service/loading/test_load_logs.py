@@ -81,13 +81,18 @@ def test_access_logs_common_and_combined(engine: DuckDBEngine, tmp_path: Path) -
 def test_the_address_of_an_access_log_has_no_brackets_and_no_port(
     engine: DuckDBEngine, tmp_path: Path, rest: str
 ) -> None:
-    hosts = ("[::1]:54321", "[2001:db8::1]", "::ffff:192.0.2.1", "192.0.2.1:8080", "192.0.2.1", "web-1.example:80", "-")
+    hosts = dict(
+        zip(
+            ("[::1]:54321", "[2001:db8::1]", "::ffff:192.0.2.1", "192.0.2.1:8080", "web-1.example:80", "fe80::1%eth0"),
+            ("::1", "2001:db8::1", "::ffff:192.0.2.1", "192.0.2.1", "web-1.example:80", "fe80::1%eth0"),
+            strict=True,
+        ),
+        **{"unix:": "unix:", "-": "-"},
+    )
     request = '- - [10/Oct/2025:20:55:37 +0000] "GET / HTTP/1.1" 200 -'
     text = "".join(f"{host} {request}{rest}\n" for host in hosts)
     assert load(engine, written(tmp_path, "access.log", text), "web.access").rows == len(hosts)
-    assert [row[1] for row in rows(engine, "web.access")] == [
-        *("::1", "2001:db8::1", "::ffff:192.0.2.1", "192.0.2.1", "192.0.2.1", "web-1.example:80", "-"),
-    ]
+    assert [row[1] for row in rows(engine, "web.access")] == list(hosts.values())
 
 
 def test_the_fields_after_those_of_an_access_log_are_kept(engine: DuckDBEngine, tmp_path: Path) -> None:

@@ -469,13 +469,16 @@ def _syslog(file: KnownFile, rules: Wanted) -> Columns:
 def _log(file: KnownFile, rules: Wanted) -> Columns:
     """Return the columns of a log: the time, and a message that consists of the text before and after the time.
 
-    Brackets that enclose only the time are left out. Brackets that also enclose other text belong to the message.
+    Brackets that enclose only the time are left out. Brackets that also enclose other text belong to the message. A
+    blank separates a letter directly before the time from the text after the time.
     """
     names = "['before', 'opened', 'time', 'closed', 'message', 'joined']"
     sql = {
         "eventdate": "nullif(entry.time, '')",
         "message": "CASE WHEN entry.opened = '' AND entry.closed <> '' "
         "THEN rtrim(entry.before) || entry.closed || ' ' "
+        "WHEN entry.opened = '' AND entry.message <> '' AND regexp_matches(entry.before, '[A-Z]$') "
+        "THEN entry.before || ' ' "
         "WHEN entry.closed = '' THEN entry.before || regexp_extract(entry.opened, '[\\[(]$') "
         "ELSE entry.before END || entry.message || entry.joined",
     }

@@ -79,7 +79,7 @@ The pattern excludes braces and quotes, because lines of JSON and csv contain su
 _MOST_WORDS = 8
 _LINES_WITH_PLACES = 100
 """The maximum number of lines that are searched for the place of the time."""
-JOURNAL_HEADER = r"-- .* --$"
+JOURNAL_HEADER = r"-- (?:Logs begin|Journal begins|Boot|Reboot|No entries)\b.* --$"
 """The pattern of a line that journalctl writes before and between events."""
 _TIME_FIRST = r"()((?:\[ *)?)"
 """The pattern of the text before a time at the beginning of a line.
@@ -125,7 +125,7 @@ def _log(before: str, time: str, begins: str) -> FileKind:
         is_cell = match and match[1].endswith((",", ";", "|")) and match[1][-1] in line[match.start(3) :]
         return match and "\t" not in match[1] and not is_cell and not re.match(ACCESS, line)
 
-    return FileKind("log", (), looks, entry, rf"(?!{before}(?:{begins}))", JOURNAL_HEADER)
+    return FileKind("log", (), looks, entry, rf"(?!{before}(?:{begins})|{JOURNAL_HEADER})", JOURNAL_HEADER)
 
 
 def log_kinds(lines: Sequence[str], written: str = "") -> Iterator[FileKind]:

@@ -12,7 +12,7 @@ from support.loads import at, changes, columns, first_skipped, load, rows, writt
 
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.loading.skips import Change
+from svcctl.service.loading.skips import Aside, Change
 
 
 def test_lines_of_key_and_value_get_a_column_for_each_key(engine: DuckDBEngine, tmp_path: Path) -> None:
@@ -364,9 +364,9 @@ def test_a_format_without_a_year_reads_the_last_one_in_which_no_event_is_later_t
     path = written(tmp_path, "app.log", "I1130 10:00:00.250 a\nI0131 10:00:00.250 b\n")
     os.utime(path, (at("2026-02-01T00:00:00") / 1000,) * 2)
     load(engine, path, "t", time_format="%m%d %H:%M:%S.%f")
-    assert [row[0] for row in rows(engine, "t")] == [
-        datetime(2025, 11, 30, 10, 0, 0, 250_000),
-        datetime(2026, 1, 31, 10, 0, 0, 250_000),
+    assert rows(engine, "t") == [
+        (datetime(2025, 11, 30, 10, 0, 0, 250_000), "I a"),
+        (datetime(2026, 1, 31, 10, 0, 0, 250_000), "I b"),
     ]
 
 
@@ -405,6 +405,7 @@ def test_the_lines_that_a_journal_writes_between_events_are_not_skipped(
     engine: DuckDBEngine, tmp_path: Path, line: str
 ) -> None:
     header = "-- Logs begin at Mon 2026-01-01 00:00:00 CET, end at Wed 2026-01-31 10:00:02 CET. --\n"
-    text = f"{header}{line}\n"
-    assert load(engine, written(tmp_path, "journal.log", text), "t", strict=True).rows == 1
+    text = f"{header}{line}\n-- Boot 3f2a --\n{line}\n"
+    result = load(engine, written(tmp_path, "journal.log", text), "t", strict=True)
+    assert (result.rows, [(aside.what, aside.count) for aside in result.asides]) == (2, [(Aside.COMMENT, 2)])
     assert load(engine, written(tmp_path, "journal.log", "-- No entries --\n"), "t").empty == ("journal.log",)

@@ -143,10 +143,13 @@ def log_kinds(lines: Sequence[str], written: str = "") -> Iterator[FileKind]:
     yield from (_log(_inner_groups(words, indented=indented), *inner) for words, indented in sorted(places))
 
 
-_MONTH_DAY = rf"(?:{_DAY}|{_MONTH} {{1,2}}\d{{1,2}}|\d\d[/-]\d\d|\d{{1,2}}[ /-]{_MONTH}|[A-Z]?[01]\d[0-3]\d)"
+_MONTH_DAY = rf"(?:{_DAY}|{_MONTH} {{1,2}}\d{{1,2}}|\d\d[/.-]\d\d|\d{{1,2}}[ /-]{_MONTH}|[A-Z]?[01]\d[0-3]\d)"
 _INCOMPLETE: Mapping[Skip, str] = {
-    Skip.SHORT_YEAR: rf"\d{{1,2}}[/.-](?:\d{{1,2}}|{_MONTH})[/.-]\d\d[ T,:-]+\d{{1,2}}:\d\d(?::\d\d)?",
-    Skip.NO_YEAR: rf"{_MONTH_DAY}[ T-]+\d\d:\d\d:\d\d(?:[.,]\d+)?(?! (?:[A-Z]+ ){{0,2}}\d{{4}}\b)",
+    Skip.SHORT_YEAR: r"(?:"
+    + "|".join(rf"\d{{1,2}}{by}(?:\d{{1,2}}|{_MONTH}){by}\d\d" for by in ("/", r"\.", "-"))
+    + r")[ T,:-]+\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?"
+    + r"|\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]) (?: ?\d|\d\d):?[0-5]\d:?[0-5]\d(?:[.,]\d+)?",
+    Skip.NO_YEAR: rf"(?<!\d{{4}} ){_MONTH_DAY}[ T-]+\d\d:\d\d:\d\d(?:[.,]\d+)?(?! (?:[A-Z]+ ){{0,2}}\d{{4}}\b)",
     Skip.NO_DAY: r"\d\d:\d\d:\d\d(?:[.,]\d+)?",
 }
 """The patterns of incomplete times in logs, by the missing part. The user must name the missing part."""

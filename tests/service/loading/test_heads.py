@@ -113,13 +113,16 @@ def test_an_ending_decides_only_if_no_other_kind_reads_the_head(name: str, text:
             "of its first 3 lines, csv fits 33%; the first line that does not fit is line 2",
         ),
         (f'"{ACCESS}', "no format fits the line '\"10.0.0.1 - -"),
+        (
+            "Hello, World, and so on\nfoo",
+            "of its first 2 lines, csv fits 50%; the first line that does not fit is line 2",
+        ),
     ],
 )
 def test_a_head_that_no_kind_reads_is_refused_with_the_best_kinds(text: str, why: str) -> None:
     with pytest.raises(UsageError, match=f"^the format of a is not clear: {re.escape(why)}"):
         kind("a", text)
 
-        ("Hello, World, and so on\nfoo", "of its first 2 lines csv has 50%; line 2"),
 
 @pytest.mark.parametrize(
     ("text", "reason"),
@@ -128,6 +131,12 @@ def test_a_head_that_no_kind_reads_is_refused_with_the_best_kinds(text: str, why
         ("10:00:00,1,INFO a\n" * 2, "time-without-day"),
         ("----- beginning of main\n" + "01-31 10:00:00.123  1 2 D tag: x\n" * 3, "time-without-year"),
         ("-- Journal begins at Mon. --\n24/01/31 10:00:00 x\n", "time-of-short-year"),
+        ("240131 100000 12 INFO x\n", "time-of-short-year"),
+        ("240131  9:00:00 [Note] x\n", "time-of-short-year"),
+        ("31.01.24 10:00:00 x\n", "time-of-short-year"),
+        ("01/31-10:00:00.123456 [**] x\n", "time-without-year"),
+        ("[01.31 10:00:00] x\n", "time-without-year"),
+        ("<189>: 2024 Jan 31 10:00:00 CET: x\n", "unclear-format"),
     ],
 )
 def test_a_head_whose_times_lack_a_part_is_refused_with_that_part(text: str, reason: str) -> None:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from svcctl.service.loading.decompression import Source, opened
 from svcctl.service.loading.limits import LoadWatch
 from svcctl.service.loading.nesting import may_be_deep, without_deep
-from svcctl.service.loading.skips import LONGEST_LINE, Aside, Skip, Tally
+from svcctl.service.loading.skips import LONGEST_LINE, Aside, Change, Skip, Tally
 
 BLOCK_BYTES = 1 << 21
 """The number of bytes that are read from a file at once.
@@ -69,7 +69,7 @@ def batches(
                 tally.add(Aside.BLANK, number, count=whole.count(b"\n"))
                 number += whole.count(b"\n")
                 continue
-            lines = _lines(whole)
+            lines = _lines(whole, number, tally)
             first_number, number = number, number + len(lines)
             # The last line end is not searched, because a pattern can match the empty text after it.
             if continues and inside and inside.search(whole, 0, len(whole) - whole.endswith(b"\n")):
@@ -164,13 +164,23 @@ def _trim(entries: list[list[str]], firsts: list[int], tally: Tally) -> None:
         tally.add(what, line, count=count)
 
 
-def _lines(data: bytes) -> pa.StringArray:
-    """Return the lines of a block. Bytes that are not UTF-8 are replaced."""
+def _lines(data: bytes, number: int, tally: Tally) -> pa.StringArray:
+    """Return the lines of a block. `number` is the number of the first line.
+
+    Bytes that are not UTF-8 are replaced. `tally` counts the lines with such bytes.
+    """
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")
     data = data.removesuffix(b"\n")
     if not data.isascii():  # faster than decoding
-        data = data.decode(errors="replace").encode()
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            lines = data.split(b"\n")
+            decoded = [line.decode(errors="replace").encode() for line in lines]
+            changed = [at for at, (old, new) in enumerate(zip(lines, decoded, strict=True)) if old != new]
+            tally.add(Change.ENCODING, number + changed[0], count=len(changed))
+            data = b"\n".join(decoded)
     offsets = pa.py_buffer(struct.pack("=2i", 0, len(data)))
     return pc.split_pattern(pa.StringArray.from_buffers(1, offsets, pa.py_buffer(data)), "\n").flatten()
 

@@ -288,6 +288,12 @@ SAID: dict[str, tuple[str, str | bytes, Wished, list[str]]] = {
             "line 7: time '1969-12-31' is before 1970, the first year of events",
         ],
     ),
+    "bytes of another encoding in a log": (
+        "a.log",
+        "2026-01-01 00:00:00Z a\n2026-01-01 00:00:00Z é\n2026-01-01 00:00:00Z é\n".encode("latin1"),
+        {},
+        ["line 2: bytes that are not UTF-8 were replaced by \N{REPLACEMENT CHARACTER}"],
+    ),
     "a line that is too long": (
         "a.log",
         "2026-01-01 00:00:00Z a\n2026-01-01 00:00:00Z " + "x" * (1 << 24),

@@ -18,9 +18,11 @@ from svcctl.cli.context import Context
 from svcctl.cli.inputs.text import STDIN
 from svcctl.dates.epochs import from_ms, to_seconds
 from svcctl.dates.lengths import length_text
+from svcctl.dates.operators import MAX_EPOCH_SECONDS
 from svcctl.errors import NoRows, SvcctlError, Unavailable, UsageError
 from svcctl.io.time_limit import time_limit
 from svcctl.profiles import LOCAL
+from svcctl.terminal.layout import second_text
 from svcctl.terminal.selection import Selection
 from svcctl.words import counted
 
@@ -36,6 +38,8 @@ _EXCLUDED = {
     **dict.fromkeys(("dest", "dest_param", "dest_json"), "jobs read stored tables"),
 }
 """The options that cannot be used with --load, and the reasons."""
+_LAST_END_MS = MAX_EPOCH_SECONDS * 1000
+"""The last moment at which the range of a query can end, in epoch milliseconds."""
 _READ_AGAIN = "svcctl query --load - …"
 """The command at the end of a pipe that a hint suggests."""
 
@@ -150,9 +154,15 @@ def _tell(svc: Context, loaded: Loaded) -> None:
 def _range(svc: Context, options: QueryOptions, loaded: Loaded) -> tuple[Any, Any]:
     """Return the start and the end of the range.
 
-    By default, the range begins at the first event, and ends after the last event or now, whichever is later.
+    By default, the range begins at the first event, and ends after the last event or now, whichever is later. No range
+    ends after the year 5138.
     """
-    oldest, newest = (svc.now() if date is None else from_ms(date) for date in (loaded.oldest, loaded.end))
+    oldest, newest = (
+        svc.now() if date is None else from_ms(min(date, last))
+        for date, last in ((loaded.oldest, _LAST_END_MS - 1), (loaded.end, _LAST_END_MS))
+    )
+    if options.to is None and loaded.end is not None and loaded.end > _LAST_END_MS:
+        svc.diagnostics.note(f"the range ends at {second_text(_LAST_END_MS)} (UTC), and the files have later events")
     start = to_seconds(oldest) if options.from_ is None else options.from_
     end = "now" if options.from_ is not None and newest <= svc.now() else to_seconds(newest)
     return start, end if options.to is None else options.to

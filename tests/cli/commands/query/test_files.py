@@ -126,6 +126,15 @@ def test_events_in_the_future_are_in_the_range_and_nobody_waits_for_them(
     assert len(rows(shell, "--load", "-", query, *options, stdin=text)) == 2
 
 
+@pytest.mark.parametrize(("first", "count"), [("2024-01-31", 1), ("9999-12-31T23:59:59.999", 0)])
+def test_a_note_tells_that_the_files_have_events_later_than_any_range(shell: Shell, first: str, count: int) -> None:
+    lines = f"time,n\n{first},1\n9999-12-31T23:59:59.999Z,2\n"
+    done = shell("query", "--load", "-", "from file select n", "-f", "csv", stdin=lines)
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 1 + count
+    assert "the range ends at 5138-11-16 09:46:39 (UTC), and the files have later events" in done.stderr
+
+
 def test_the_notes_of_a_load_are_on_stderr_also_with_quiet(shell: Shell) -> None:
     done = shell("-q", "query", "--load", "a.csv", "--types", "n=int8", "from file select n", "-f", "csv")
     assert (done.stdout, done.stderr) == (

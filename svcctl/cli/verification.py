@@ -230,13 +230,22 @@ def query_command(finding: Mapping[str, Any], profile: str | None) -> CommandLin
     """Return the command that prints the rows of a finding; None if the finding has no query or no dates.
 
     The range of a query excludes its end, so the end is one millisecond after the last row. If the query groups by
-    period, a row has the date at which its period begins. So the end is one period after the last row.
+    period, a row has the date at which its period begins. So the end is one period after the last row. If the query
+    groups without a period, its rows have no dates, and come from the whole range of the job. The command never leaves
+    this range, because other events would change the values of the groups.
     """
     query, start, end = (finding.get(name) for name in ("query", "from", "to"))
-    if not query or start is None or end is None:
+    first, last = finding.get("range") or (None, None)
+    if not query:
         return None
-    every = outline(str(query)).every
-    end += 1 if every is None else every * 1000
+    clauses = outline(str(query))
+    if start is None and clauses.has("group") and clauses.every is None:
+        start, end = first, last
+    elif start is not None and end is not None:
+        end += 1 if clauses.every is None else clauses.every * 1000
+        start, end = max(start, first or start), min(end, last or end)
+    if start is None or end is None:
+        return None
     dates = [moment_text(from_ms(date)).replace(" ", "T") + "Z" for date in (start, end)]
     options = ["-p", profile] if profile else []
     words = ["svcctl", *options, "query", one_line(str(query)), "--from", dates[0], "--to", dates[1]]

@@ -122,6 +122,16 @@ def test_the_query_of_a_gap_covers_whole_periods_and_has_the_profile(verify: Ver
     assert (query_command(gap["finding"], "night") or "").startswith(f"svcctl -p night query '{query}'")
 
 
+def test_the_query_of_a_gap_stays_in_the_range_of_the_job() -> None:
+    query = "from auth.all group every 1h select count() as n"
+    members = {"query": query, "from": AT, "to": AT, "range": [AT + 600_000, AT + 1_200_000]}
+    within = "--from 2026-11-25T21:10:00Z --to 2026-11-25T21:20:00Z"
+    assert (query_command(members, None) or "").endswith(within)
+    undated = {"query": "from auth.all group by user", "range": members["range"]}
+    assert (query_command(undated, None) or "").endswith(within)
+    assert query_command({**undated, "query": "from auth.all"}, None) is None
+
+
 def test_a_gap_without_dates_and_a_foreign_file_have_no_command(verify: Verify) -> None:
     foreign = {"finding": {"job": LOGINS, "kind": "foreign", "file": "c/9.csv"}}
     done = verify(checks=[streamed(finding("missing", query=QUERY), foreign, result(missing=5))])

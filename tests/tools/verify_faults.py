@@ -117,7 +117,7 @@ def deliver_messages(peer: KafkaPeer, dice: random.Random, rows: int, topic: str
             memo = made.commit()
             row = end
     delivered = DeliveredJob(
-        job, "kafka", params, rows, 0, memo["partition"], memo["offset"], offsets, (), lambda: False, set, None
+        job, "kafka", params, rows, 0, memo["partition"], memo["offset"], offsets, (), lambda: False, dict, None
     )
     return Sent(delivered, lines)
 
@@ -247,7 +247,9 @@ def deliver_files(peer: FilePeer, dice: random.Random, files: int, rows: int) ->
             memo = made.prepare()
             logged.append(FileEntry(memo["parts"], first, end, tuple(memo["sha256"])))
             made.commit()
-    delivered = DeliveredJob(job, peer.type, params, len(lines), 0, None, None, (), logged, lambda: False, set, None)
+    delivered = DeliveredJob(
+        job, peer.type, params, len(lines), 0, None, None, (), logged, lambda: False, dict, None, HEAD
+    )
     return Sent(delivered, lines)
 
 
@@ -310,7 +312,12 @@ def fault_files(sent: Sent, dice: random.Random, faults: int, made: Counter[str]
                 wanted.add((FaultKind.TRUNCATED, file.first + kept, file.end, name))
             elif kind == "replaced":
                 others = [csv_line(10**9 + row, text(dice)) for row in range(dice.randrange(1, 2 * len(lines)))]
-                put(name, dice.choice([packed(place, "x", HEAD + "".join(others).encode()), b"no\nfile\nof the job\n"]))
+                put(
+                    name,
+                    dice.choice(
+                        [packed(place, "x", HEAD + "".join(others).encode()), b"no\nfile\nof the job\n", b"no file"]
+                    ),
+                )
                 wanted.add((FaultKind.ALTERED, *whole))
             elif kind == "absent":
                 storage.remove(name)

@@ -87,10 +87,15 @@ class DeliveredJob:
     """The files with the rows that can be checked, in the order of their rows."""
     running: Callable[[], bool]
     """A function that returns whether the job may have delivered more rows since `sent` was read."""
-    claimed: Callable[[], Collection[int]]
-    """A function that returns the numbers of all files that jobs of the service have in the place of this job."""
+    claimed: Callable[[], Mapping[int, Collection[str]]]
+    """A function that returns the other files that all jobs of the service have in the same place.
+
+    `files` are left out. The result maps the number of a file to the hashes that the file can have.
+    """
     since: int | None
     """A date in epoch milliseconds. Rows before this date may no longer be at the destination."""
+    header: bytes | None = None
+    """The line of column names with which each file begins. It is None for Kafka, or if the names are not known."""
 
 
 class FaultKind(StrEnum):

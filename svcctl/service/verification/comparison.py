@@ -19,7 +19,7 @@ from math import isclose
 import pyarrow.compute as pc
 
 from svcctl.dates.epochs import to_ms
-from svcctl.service.verification import ExpectedRows
+from svcctl.service.verification import ExpectedRows, earliest, latest
 
 JSON_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[^",:{}\[\]]+|[",:{}\[\]]', re.DOTALL)
 CSV_TOKENS = re.compile(rb'"(?:[^"]|"")*"|[^",\n]+|(?<![^,])(?=[,\n])|[",\n]')
@@ -46,12 +46,18 @@ class ExpectedCursor:
         """The number of the next row."""
         self.last_date = 0
         """The latest date of the rows before the position, in epoch milliseconds."""
+        self.passed_dates: tuple[int | None, int | None] = (None, None)
+        """The earliest and the latest date of the rows that were passed since the last call of `begin`."""
         self.exact = True
         """Whether all rows that were loaded so far have exact floats, see `ExpectedRows`."""
         self._since = since
         self._rows = iter(rows)
         self._loaded: deque[ExpectedRows] = deque()
         self._end = end
+
+    def begin(self) -> None:
+        """Forget the dates in `passed_dates`, because the rows of the next file begin."""
+        self.passed_dates = (None, None)
 
     def following(self, most: int = sys.maxsize) -> Iterator[ExpectedRows]:
         """Yield the next rows in parts, together at most `most` rows. The position stays the same."""
@@ -81,7 +87,9 @@ class ExpectedCursor:
         end = self.row + count
         while self.row < end:
             passed = self._loaded[0].part(self.row, min(end, self._loaded[0].end))
-            self.last_date = max(self.last_date, passed.range_of_dates()[1] or 0)
+            dates = passed.range_of_dates()
+            self.last_date = max(self.last_date, dates[1] or 0)
+            self.passed_dates = earliest(self.passed_dates[0], dates[0]), latest(self.passed_dates[1], dates[1])
             self.row = passed.end
             if self.row == self._loaded[0].end:
                 self._loaded.popleft()

@@ -94,6 +94,20 @@ class Production:
                     yield from self._of_step(steps, step, entry.first, end, whole=whole)
                 before = entry
 
+    def header(self) -> bytes | None:
+        """Return the line with which each file of the job begins. Return None for Kafka, or if the table is lost.
+
+        Raises Unavailable if the table cannot be read.
+        """
+        if self.job.type == "kafka":
+            return None
+        try:
+            return _row_format(self.job).head(self._steps().shape.columns)
+        except Unavailable:
+            raise
+        except SvcctlError:
+            return None
+
     def _steps(self) -> Steps:
         query = self.job.request
         return Steps(

@@ -152,10 +152,13 @@ def _end_of_record(text: bytes, at: int) -> int | None:
 class FileComparison:
     """Compares the records of a file with the expected rows, and adds the faults to `log`.
 
-    The expected rows are the next rows of `cursor`.
+    The expected rows are the next rows of `cursor`. `header` is the line of column names with which the file should
+    begin. It is None if it is not known.
     """
 
-    def __init__(self, file: FileEntry, name: str, cursor: ExpectedCursor, log: FaultLog) -> None:
+    def __init__(
+        self, file: FileEntry, name: str, cursor: ExpectedCursor, log: FaultLog, header: bytes | None = None
+    ) -> None:
         self.not_reproducible = 0
         self.has_faults = False
         """Whether a fault was found."""
@@ -163,6 +166,7 @@ class FileComparison:
         self._name = name
         self._cursor = cursor
         self._log = log
+        self._header = header
         self._has_equal = self._has_altered = False
         self._recent: deque[ExpectedRows] = deque()
         """The most recent correct rows. If such a row appears in the file again, it is recognised as a duplicate."""
@@ -176,6 +180,8 @@ class FileComparison:
         header, rows = text.records(1), self._next()
         if rows is None or header != [line for _, line, _ in rows.part(rows.first, rows.first + 1).rows()]:
             text.skip(sum(map(len, header)))
+        if self._header is not None and not self._header.startswith(b"".join(header)):
+            self._has_altered = True
         while (rows := self._next()) is not None:
             if rows.lines is None:
                 equal = len(text.skip_records(min(rows.end - rows.first, MAX_ALIGNED)))
@@ -192,7 +198,9 @@ class FileComparison:
             for rows in self._cursor.take(self._file.end):
                 self._note(kind, rows.first, rows.end, *rows.range_of_dates())
         elif text.fault is FaultKind.TRUNCATED:
-            self._note(FaultKind.TRUNCATED, self._file.end - 1, self._file.end)
+            last, end = self._recent[-1] if self._recent else None, self._file.end
+            dates = last.part(end - 1, end).range_of_dates() if last is not None and last.end == end else ()
+            self._note(FaultKind.TRUNCATED, end - 1, end, *dates)
         elif not is_replaced:
             count = 0
             while (added := text.skip_records(MAX_ALIGNED)) and count < MAX_ADDED:

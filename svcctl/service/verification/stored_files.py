@@ -65,7 +65,7 @@ class FilesOfJob:
     def numbered(self) -> Iterator[tuple[str, int]]:
         """Yield the name and the number of each numbered file in the storage, whether packed or not."""
         ending = f"{re.escape(self.extension)}(?:{'|'.join(map(re.escape, SUFFIXES.values()))})"
-        pattern = re.compile(rf"{re.escape(self.stem)}_(\d{{3,}}){ending}")
+        pattern = re.compile(rf"{re.escape(self.stem)}_([0-9]{{3,}}){ending}")
         for name in self.storage.beginning(f"{self.stem}_"):
             if match := pattern.fullmatch(name):
                 yield name, int(match[1])
@@ -155,15 +155,18 @@ class _Check:
         self._cursor = cursor
         self._log = log
         self._stopped = stopped
+        self._claimed = job.claimed()
 
     def compare(self, file: FileEntry) -> Iterator[None]:
         """Compare a file with its expected rows. Yields from time to time."""
         self.pass_unfiled(file.first)
         name = self._files.name(file.number)
-        if self._answer(lambda: self._files.storage.size(name)) is None:
+        if self._answer(lambda: self._files.storage.size(name)) is None or self._is_of_other_job(file, name):
             self._miss(file, name)
             return
-        sha256, comparison = hashlib.sha256(), FileComparison(file, name, self._cursor, self._log)
+        date_before = self._cursor.last_date
+        self._cursor.begin()
+        sha256, comparison = hashlib.sha256(), FileComparison(file, name, self._cursor, self._log, self._job.header)
         stored = self._hashed(name, sha256.update)
         with closing(stored), closing(self._unpacked(stored)) as pieces:
             yield from comparison.compare(FileText(pieces))
@@ -171,8 +174,15 @@ class _Check:
         if sha256.hexdigest() not in file.sha256:
             self._log.tally.not_reproducible += comparison.not_reproducible
             if not comparison.has_faults:
-                self._log.tally.notes.append(f"{name} has the delivered rows, but not the delivered bytes")
-                self._fault(FaultKind.ALTERED, file.first, file.end, name)
+                rows = "but its rows cannot be compared" if comparison.not_reproducible else "with the same rows"
+                self._log.tally.notes.append(f"{name} has other bytes than were delivered, {rows}")
+                dates = self._cursor.passed_dates
+                self._fault(FaultKind.ALTERED, file.first, file.end, name, *dates, before=date_before)
+
+    def _is_of_other_job(self, file: FileEntry, name: str) -> bool:
+        """Whether another job has written the file. This is possible if the file of this job was removed before."""
+        hashes = self._claimed.get(file.number, ())
+        return len(hashes) > 0 and self._answer(lambda: self._files.storage.sha256(name)) in hashes
 
     def _miss(self, file: FileEntry, name: str) -> None:
         """Count the rows of a file that does not exist.
@@ -213,8 +223,10 @@ class _Check:
             else:
                 self._fault(FaultKind.FOREIGN, self._job.sent, self._job.sent, name)
 
-    def _fault(self, kind: FaultKind, first: int, end: int, name: str, *dates: int | None) -> None:
-        self._log.add(DeliveryFinding(kind, first, end, None, None, name, *dates))
+    def _fault(
+        self, kind: FaultKind, first: int, end: int, name: str, *dates: int | None, before: int | None = None
+    ) -> None:
+        self._log.add(DeliveryFinding(kind, first, end, None, None, name, *dates), date=before)
 
     def _hashed(self, name: str, update: Callable[[bytes], object]) -> Generator[bytes]:
         """Yield the bytes of a file in pieces. Each piece is also passed to `update`, which hashes it."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -19,7 +20,7 @@ from typing import Any
 from svcctl.api import models
 from svcctl.api.destinations import place_of_files, without_secrets
 from svcctl.api.models import JobStatus
-from svcctl.dates.epochs import from_ms
+from svcctl.dates.epochs import from_ms, to_ms
 from svcctl.dates.operators import moment_text
 from svcctl.errors import Conflict, CredentialsError, ServiceError, SvcctlError, Unavailable
 from svcctl.service.accounts.accounts import Account
@@ -29,6 +30,7 @@ from svcctl.service.jobs import job_table, step_log
 from svcctl.service.jobs.checkpoint import JobProgress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
+from svcctl.service.jobs.step_log import FileEntry
 from svcctl.service.state.store import Store
 from svcctl.service.verification import (
     GAPS,
@@ -151,10 +153,10 @@ class JobCheck:
         A gap is a row with a fault of GAPS. `gap_before` is the date of the first gap in the older jobs.
         """
         store, delivered, whole = self._checks.store, *delivered_by(self._checks.store, job)
-        delivered = replace(delivered, since=self._since)
         production = Production(
             self._checks.engines, job.rest, delivered.first, delivered.sent, whole, self._stopped.is_set
         )
+        delivered = replace(delivered, since=self._since, header=production.header())
         self._production, tally = production, CheckTally()
         self.progress = {"job": job.id, "rows": 0, "of": delivered.sent - delivered.first}
         expected = production.rows(step_log.steps(store, job.id, delivered.sent))
@@ -180,7 +182,7 @@ class JobCheck:
         notes = [*self._notes, *_log_notes(delivered, production.first_date), *tally.notes]
         self._notes = []
         yield {"result": _result(job, tally, reached, verified, notes)}
-        return tally.gap_from
+        return 0 if _has_undated_gap(tally) else tally.gap_from
 
     def _remember(
         self, job: StoredJob, delivered: DeliveredJob, tally: CheckTally, gap_before: int | None, reached: int
@@ -188,21 +190,31 @@ class JobCheck:
         """Save the date up to which a job is verified, and return this date.
 
         `reached` is the date up to which rows were checked. Normally the job is verified up to `reached`. If there is a
-        gap, the job is verified only up to the moment before the first gap. If there is no gap, and an earlier check
-        has saved a later date, this later date is kept.
+        gap, the job is verified only up to the moment before the first gap. If the date of the gap is not known, the
+        job is verified only up to the beginning of its range. Without a gap, a later date of an earlier check is kept.
         """
         gap = earliest(gap_before, tally.gap_from, tally.hidden_from)
-        dateless = any(tally.counts[kind] for kind in GAPS) and tally.gap_from is None
         # If `since` is only for this check, older rows that no check has found before do not count as verified.
         excused = tally.no_longer_there > 0 and not self._is_kept and (job.verified or 0) < (self._since or 0)
-        if dateless or excused or (delivered.first == delivered.sent > 0):
+        if delivered.first == delivered.sent > 0:
             return job.verified
-        verified = max(job.verified or 0, reached) if gap is None else min(gap - 1, reached)
+        if gap_before == 0 or _has_undated_gap(tally):
+            start = to_ms(job.rest.request.asked.range.start)
+            verified = min(start, job.verified or start)
+        elif gap is None:
+            verified = job.verified or 0 if excused else max(job.verified or 0, reached)
+        else:
+            verified = min(gap - 1, reached, *([job.verified or 0] if excused else []))
         if verified <= 0:
             return job.verified
         if verified != job.verified:
             job_table.set_dates(self._checks.store, job.id, verified=verified)
         return verified
+
+
+def _has_undated_gap(tally: CheckTally) -> bool:
+    """Whether a check has found a gap for which neither the date nor an earlier date is known."""
+    return any(tally.counts[kind] for kind in GAPS) and not tally.gap_from
 
 
 def check(
@@ -268,6 +280,7 @@ def delivered_by(store: Store, job: StoredJob) -> tuple[DeliveredJob, bool]:
     files = step_log.files(store, job.id)
     if job.type != "kafka":
         first = max(first, files[0].first if files else sent)
+    checked = [file for file in files if first <= file.first < sent]
     offsets = step_log.offsets(store, job.id, sent)
 
     def goes_on() -> bool:
@@ -285,9 +298,9 @@ def delivered_by(store: Store, job: StoredJob) -> tuple[DeliveredJob, bool]:
         partition=memo.get("partition"),
         offset=memo.get("offset"),
         offsets=offsets,
-        files=[file for file in files if first <= file.first < sent],
+        files=checked,
         running=goes_on,
-        claimed=partial(_claimed, store, job),
+        claimed=partial(_claimed, store, job, frozenset(checked)),
         since=None,
     )
     last = step_log.last(store, job.id, sent)  # leaves out steps that began after the progress was read
@@ -308,21 +321,24 @@ def _progress(store: Store, job: StoredJob) -> tuple[JobProgress, bool]:
     return progress, running
 
 
-def _claimed(store: Store, job: StoredJob) -> set[int]:
-    """Return the numbers of all files that jobs of the service have in the place of this job.
+def _claimed(store: Store, job: StoredJob, checked: Collection[FileEntry]) -> dict[int, set[str]]:
+    """Return the files that all jobs of the service have in the place of a job, except the `checked` files of the job.
 
-    Files that are about to be completed are included.
+    The result maps the number of a file to the hashes that the file can have. Files that are about to be completed are
+    included.
     """
     place = job.type, place_of_files(job.type, job.params, job.id)
-    numbers: set[int] = set()
+    hashes: defaultdict[int, set[str]] = defaultdict(set)
     for other in job_table.logged(store):
         if (other.type, place_of_files(other.type, other.params, other.id)) == place:
-            numbers |= {file.number for file in step_log.files(store, other.id)}
+            for file in step_log.files(store, other.id):
+                if other.id != job.id or file not in checked:
+                    hashes[file.number].update(file.sha256)
         for rest in filter(None, (None if other.request is None else other.rest, other.progress.before)):
             checkpoint = rest.progress.checkpoint
             if checkpoint.batch and (rest.type, place_of_files(rest.type, rest.params, rest.job_id)) == place:
-                numbers.add(checkpoint.memo["parts"])
-    return numbers
+                hashes[checkpoint.memo["parts"]].update(checkpoint.memo.get("sha256", ()))
+    return hashes
 
 
 def _log_notes(delivered: DeliveredJob, date: int | None) -> list[str]:
@@ -336,7 +352,7 @@ def _log_notes(delivered: DeliveredJob, date: int | None) -> list[str]:
 
 
 def _finding(job: StoredJob, finding: DeliveryFinding) -> dict[str, Any]:
-    members = {
+    members: dict[str, Any] = {
         "job": job.id,
         "kind": str(finding.kind),
         "rows": [finding.first, finding.end - 1] if finding.end > finding.first else None,
@@ -346,8 +362,10 @@ def _finding(job: StoredJob, finding: DeliveryFinding) -> dict[str, Any]:
         "file": finding.file,
         "from": finding.from_ms,
         "to": finding.to_ms,
-        "query": job.query if finding.kind in GAPS else None,
     }
+    if finding.kind in GAPS:
+        start, end = job.rest.request.asked.range
+        members["query"], members["range"] = job.query, [to_ms(start), None if end is None else to_ms(end)]
     return {name: value for name, value in members.items() if value is not None}
 
 

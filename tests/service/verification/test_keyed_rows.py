@@ -16,7 +16,7 @@ from svcctl.service.verification.comparison import ExpectedCursor
 from svcctl.service.verification.findings import FaultLog
 from svcctl.service.verification.keyed_rows import MAX_HELD_BYTES, PartitionComparison
 
-JOB = DeliveredJob("job", "kafka", {}, 10, 0, 3, 10, [(0, 0)], (), lambda: False, set, None)
+JOB = DeliveredJob("job", "kafka", {}, 10, 0, 3, 10, [(0, 0)], (), lambda: False, dict, None)
 MISSING, ALTERED, FOREIGN = FaultKind.MISSING, FaultKind.ALTERED, FaultKind.FOREIGN
 TWICE, MOVED = FaultKind.DUPLICATED, FaultKind.OUT_OF_ORDER
 

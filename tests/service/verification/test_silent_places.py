@@ -37,7 +37,7 @@ def test_a_check_that_waits_for_an_answer_ends_soon_when_it_is_stopped(
     type_: str, params: dict[str, str], allowed: str, silent: str
 ) -> None:
     place = {key: value.format(silent) for key, value in params.items()}
-    job = DeliveredJob("job", type_, place, 9, 0, 0, 9, [(0, 0)], FILES, lambda: False, set, None)
+    job = DeliveredJob("job", type_, place, 9, 0, 0, 9, [(0, 0)], FILES, lambda: False, dict, None)
     hosts: AllowedHosts = parse(allowed)
     end = monotonic() + 0.3
     items = list(check(job, [ExpectedRows(0, 9)], allowed=hosts, stopped=lambda: monotonic() > end))

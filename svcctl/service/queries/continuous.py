@@ -82,6 +82,8 @@ class Steps:
             parse(request.query), request, launched, seconds_to_ms(lag), covered, complete=complete
         )
         self._looked = 0
+        self._last: Step | None = None
+        """The step after which the query has read all events up to the moment of the last call of `next`."""
         self._mark: Mark | None = None
         """The position of the end of the table at the last call of `next`."""
         self._counted = 0
@@ -137,7 +139,9 @@ class Steps:
         if read is not None and read.until is not None and read.until != mark:
             self._engine.stored.check_mark(self._query.table, read.until)
         self._looked, self._mark = now, mark
-        return next_step(self.schedule, before, rows, now, mark)
+        step = next_step(self.schedule, before, rows, now, mark)
+        self._last = before if step is None else step
+        return step
 
     def late_after(
         self, before: Step | None, step: Step | None, rows: int, late: LateEvents | None
@@ -177,11 +181,14 @@ class Steps:
     def read_up_to(self, step: Step | None) -> int:
         """Return the moment up to which the query has read all events, in epoch milliseconds.
 
-        If the query returns rows, this is the moment of the last call of `next`, but at most the end of the range. If
-        the query groups by periods, this is the end of `step`, which is the last step so far. Return 0 if a query by
-        periods has had no step yet, and for a query with a single step.
+        `step` is the last step that was read. If the query returns rows, the moment is that of the last call of `next`,
+        but at most the end of the range. If the query groups by periods, the moment is the end of `step`. If the moment
+        is unknown, 0 is returned. It is unknown if `next` has returned a later step than `step`, for example a step
+        that a job could not deliver.
         """
         match self.schedule.kind:
+            case StepKind.ARRIVALS if step != self._last:
+                return 0
             case StepKind.ARRIVALS:
                 return self._looked if self.schedule.end is None else min(self._looked, self.schedule.end)
             case StepKind.BUCKETS:

@@ -538,12 +538,14 @@ def test_a_reader_does_not_advance_while_its_table_is_away(lake: LakeTables, tmp
     asked = AskedQuery("from t select n", Range(FIRST.replace(tzinfo=UTC), None))
     moments = iter(FIRST.replace(tzinfo=UTC) + timedelta(days=day) for day in range(1, 9))
     steps = Steps(engines_of(lake), asked, lambda: next(moments), launched=FIRST.replace(tzinfo=UTC))
-    steps.next(None, 0)
-    reached = steps.read_up_to(None)
+    step = steps.next(None, 0)
+    assert steps.read_up_to(None) == 0  # the step is not read yet
+    reached = steps.read_up_to(step)
+    assert reached > 0
     (tmp_path / "tables").rename(tmp_path / "away")
     with pytest.raises(Unavailable):
-        steps.next(None, 0)
-    assert steps.read_up_to(None) == reached
+        steps.next(step, 1)
+    assert steps.read_up_to(step) == reached
 
 
 @pytest.mark.parametrize(

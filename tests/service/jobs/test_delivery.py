@@ -532,14 +532,14 @@ def test_events_in_a_batch_that_is_open_are_with_the_destination_until_it_fails(
         seen: list[tuple[int, int]] = []
 
         def happens() -> None:
-            """Each time the job waits: its batch is open, then a second row meets a failure, and that is retried."""
+            """Each time the job waits: its batch is open, then a second row meets two failures."""
             seen.append((run.accepted, run.reached))
             world.now += timedelta(minutes=10)
             match len(seen):
                 case 3:
-                    world.failures = [0]
+                    world.failures = [0, 1]
                     engine.append("t", selected(values))
-                case 4:
+                case 5:
                     run.stopping.set()
 
         run.stopping = Idle(happens)
@@ -549,7 +549,7 @@ def test_events_in_a_batch_that_is_open_are_with_the_destination_until_it_fails(
             delivery.deliver(engines, lambda: world.now, job, run, connect=lambda *_, endless: Files(world))
         store.close()
     launch, later = to_ms(LAUNCH), to_ms(LAUNCH + timedelta(minutes=10))
-    assert seen == [(launch, 0), (launch, 0), (later, 0), (0, 0)]
+    assert seen == [(launch, 0), (launch, 0), (later, 0), (0, 0), (0, 0)]
 
 
 def test_a_job_whose_table_is_away_shows_it_stands_still_and_recovers(tmp_path: Path) -> None:

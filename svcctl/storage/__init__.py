@@ -43,7 +43,7 @@ from typing import Protocol, Self
 from svcctl.errors import Unavailable, UsageError
 
 ACCESS_DENIED = "access-denied"
-"""The `reason` of a UsageError if the storage has refused the credentials or the access to an object."""
+"""The `reason` of an error after the storage has refused the credentials or the access to an object."""
 
 
 class Sink(Protocol):

@@ -72,6 +72,8 @@ CODES = (
     *("InvalidBucketName", "PermanentRedirect", "EntityTooLarge", "QuotaExceeded", "SlowDown", "ServiceUnavailable"),
 )
 """The error codes of S3 that svcctl may repeat in a message. Any other text of an answer is left out of messages."""
+DENIED = ("401", "403")
+"""The HTTP statuses of an answer that refuses access. For a list of objects, the library has no error of its own."""
 NO_CONDITIONS = "501"
 """The HTTP status of services that refuse conditional requests. Some other services ignore the condition instead."""
 ABANDON_SECONDS = 5.0
@@ -281,7 +283,10 @@ class S3(Storage):
             kind = _NoConditions if status[1] == NO_CONDITIONS else AddressedFailure
             said = _SAID.search(text)
             hint = f"the service says: {said[1]}: {said[2]}"[:500] if said else None
-            return kind(self.address(name), f"{request} was answered with {status[1]}{code}", hint=hint)
+            failure = kind(self.address(name), f"{request} was answered with {status[1]}{code}", hint=hint)
+            if status[1] in DENIED:
+                failure.reason = ACCESS_DENIED
+            return failure
         # All lines except the first have details of the library. They also have the cause of a failed connection.
         if "kind: Connect" in text and (causes := _CAUSE.findall(text)):
             endpoint = mask_urls(self._endpoint)

@@ -133,7 +133,7 @@ def check_files(
 def _explained() -> Iterator[None]:
     try:
         yield
-    except UsageError as error:
+    except (UsageError, Unavailable) as error:
         if error.reason == ACCESS_DENIED:
             raise CredentialsError(error.message) from None
         raise Unavailable(error.message) from None
@@ -210,9 +210,10 @@ class _Check:
         be logged later.
         """
         own = {self._files.name(file.number): file.number for file in self._job.files}
+        # The storage is asked even if the job has no files, so that refused credentials are noticed.
+        files = self._answer(lambda: sorted(self._files.numbered(), key=itemgetter(1)))
         if not own:
             return
-        files = self._answer(lambda: sorted(self._files.numbered(), key=itemgetter(1)))
         claimed = self._job.claimed()  # after the files, since the database knows each file before it is stored
         first, last = min(own.values()), max([*own.values(), *claimed])
         for name, number in files:

@@ -193,6 +193,13 @@ def test_storage_that_denies_the_access_or_does_not_answer_is_no_result(sent: Se
         run("public")
 
 
+def test_a_job_without_files_asks_its_storage_too(sent: Sent) -> None:
+    job = replace(sent.job, sent=0, files=())
+    assert checked(Sent(job, []))[0] == set()
+    with pytest.raises(CredentialsError):
+        checked(Sent(replace(job, params={**job.params, "aws.secretkey": "other"}), []))
+
+
 def test_records_end_where_quotes_are_closed() -> None:
     text = b'1,"a\nb"\n2,"\n3,x\n4'
     whole = [b'1,"a\nb"\n', b'2,"\n', b"3,x\n", b"4"]

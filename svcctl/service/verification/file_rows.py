@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from svcctl.errors import SvcctlError
@@ -27,6 +28,13 @@ MAX_ALIGNED = 1000
 
 If more rows in succession are added or missing, they count as altered rows.
 """
+MAX_PAIRS = 4 * MAX_ALIGNED
+"""The maximum number of pairs of equal rows for which every run of equal rows is found.
+
+With more pairs, only the first run of MIN_RUN rows or more is found.
+"""
+MIN_RUN = 32
+"""A shorter run of rows with few different values may be a coincidence."""
 WINDOW_BYTES = 8 << 20
 """The number of bytes of a file that are read ahead to align rows. A record with more bytes is cut."""
 MAX_ADDED = 1_000_000
@@ -43,6 +51,23 @@ class Row(NamedTuple):
     line: bytes
     date: int | None
     value: bytes
+
+
+def equal_blocks(expected: Sequence[bytes], values: Sequence[bytes]) -> list[tuple[int, int, int]]:
+    """Return runs of equal rows: the positions of each run in `expected` and in `values`, and its length."""
+    size = min(len(expected), len(values))
+    if same := next((at for at in range(size) if expected[at] != values[at]), size):
+        return [(0, 0, same)]
+    count = Counter(values)
+    if sum(count[value] for value in expected) <= MAX_PAIRS:
+        return list(SequenceMatcher(None, expected, values, autojunk=False).get_matching_blocks()[:-1])
+    # The rows have few different values, for which SequenceMatcher may need minutes.
+    for i, j in ((i, j) for at in range(1, size) for i, j in ((at, at), (at, 0), (0, at))):
+        pairs = zip(islice(expected, i, None), islice(values, j, None), strict=False)
+        run = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        if run >= MIN_RUN:
+            return [(i, j, run)]
+    return []
 
 
 class FileText:
@@ -228,10 +253,7 @@ class FileComparison:
             return False
         expected, values = [row.value for row in rows], [comparable(record) for record in records]
         size = min(len(expected), len(values))
-        if same := next((at for at in range(size) if expected[at] != values[at]), size):
-            blocks = [(0, 0, same)]
-        else:
-            blocks = list(SequenceMatcher(None, expected, values, autojunk=False).get_matching_blocks()[:-1])
+        blocks = equal_blocks(expected, values)
         i, j = (blocks[-1][0] + blocks[-1][2], blocks[-1][1] + blocks[-1][2]) if blocks else (size, size)
         if blocks:
             for part in self._cursor.following(len(rows)):

@@ -18,7 +18,7 @@ from tools.verify_faults import HEAD, START_MS, STEP_MS, FilePeer, Sent, checked
 from svcctl.errors import CredentialsError, Unavailable
 from svcctl.service.hosts.allowed_hosts import EVERYTHING, parse
 from svcctl.service.verification import CheckTally, ExpectedRows, FaultKind
-from svcctl.service.verification.file_rows import split_records
+from svcctl.service.verification.file_rows import equal_blocks, split_records
 from svcctl.service.verification.stored_files import FilesOfJob, files_of
 from svcctl.service.verification.verify import check
 
@@ -208,6 +208,25 @@ def test_records_end_where_quotes_are_closed() -> None:
     assert split_records(text, 9, is_over=False) == whole[:1]
     assert split_records(text[8:], 9, is_over=False) == whole[1:3]
     assert split_records(b'2,"\n3,x\n4"\n', 9, [b"3,x\n"], is_over=True) == [b'2,"\n', b"3,x\n", b'4"\n']
+
+
+FEW = [b"%d" % number for number in random.Random(3).choices(range(7), k=1000)]
+
+
+@pytest.mark.parametrize(
+    ("values", "blocks"),
+    [
+        ([b"x", *FEW[1:]], [(1, 1, 999)]),
+        (FEW[3:], [(3, 0, 997)]),
+        ([b"x", b"y", *FEW], [(0, 2, 1000)]),
+        ([b"x", *FEW[1:500], b"x", *FEW[501:]], [(1, 1, 499)]),
+        (sorted(FEW, reverse=True), []),
+        ([FEW[1]] * 1000, []),
+    ],
+    ids=["altered", "missing", "added", "two faults", "sorted", "one value"],
+)
+def test_rows_with_few_values_are_aligned_quickly(values: list[bytes], blocks: list[tuple[int, int, int]]) -> None:
+    assert equal_blocks(FEW, values) == blocks
 
 
 def test_rows_are_expected_in_one_piece_or_several(sent: Sent) -> None:

@@ -35,9 +35,12 @@ OTHERS = {
     "notReproducible": "that cannot be produced again",
     "notYet": "not there yet",
 }
-"""The members of a result that the sentence about the result lists last, and the words for them."""
-UNCOMPARED = ("missing", "noLongerThere", "notReproducible")
-"""The members of a result that count rows whose values were not compared."""
+"""Members of a result, and the words for them. The sentence about a result ends with these members."""
+UNCOMPARED = ("missing", "noLongerThere", "notReproducible", "hidden")
+"""Members of a result. Each is a number of rows, and the values of these rows were not compared.
+
+The member `hidden` is a part of `notYet`. The rest of `notYet` are rows that the job has delivered since.
+"""
 METRICS = {
     "success": "1 if the last check found exactly the rows that the job delivered, otherwise 0.",
     "timestamp_seconds": "End of the last check of the job, in epoch seconds.",

@@ -144,10 +144,10 @@ class CheckProgress:
 class CheckTally:
     """The figures that a check has counted.
 
-    `rows` is the number of all rows. `counts` has the number of rows for each kind of fault. `no_longer_there` counts
-    missing rows that the destination may have deleted. `not_reproducible` counts rows that cannot be produced again.
-    `not_yet` counts rows that cannot be checked yet, for example because the job has not saved them. A file with such
-    rows counts as one row.
+    `rows` is the number of all rows, and `counts` is the number of rows with each fault. `no_longer_there` counts rows
+    that the destination may have deleted. `not_reproducible` counts rows that cannot be produced again. `not_yet`
+    counts rows that may be delivered, but cannot be checked yet. `hidden` counts those of them that are among `rows`,
+    and that an open Kafka transaction may hide.
 
     `gap_from` is the earliest date of a row with a fault of GAPS. `last_date` is the latest date of all rows.
     `hidden_from` is the date from which on an open Kafka transaction may hide rows. These three dates are in epoch
@@ -159,6 +159,7 @@ class CheckTally:
     no_longer_there: int = 0
     not_reproducible: int = 0
     not_yet: int = 0
+    hidden: int = 0
     gap_from: int | None = None
     last_date: int | None = None
     hidden_from: int | None = None

@@ -306,6 +306,7 @@ class PartitionComparison:
                 self._log.tally.no_longer_there += gone - first
                 seen = max(gone, min(end, self._hidden_from(skip, hidden)))
                 self._log.tally.not_yet += end - seen
+                self._log.tally.hidden += end - seen
                 if seen < end:
                     self._log.tally.hidden_from = earliest(self._log.tally.hidden_from, skip.from_ms or 1)
                 if gone < seen:

@@ -379,6 +379,7 @@ def _result(job: StoredJob, tally: CheckTally, up_to: int, verified: int | None,
         "noLongerThere": tally.no_longer_there,
         "notReproducible": tally.not_reproducible,
         "notYet": tally.not_yet,
+        "hidden": tally.hidden,
         "verified": verified,
         "notes": notes,
     }

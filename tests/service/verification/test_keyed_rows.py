@@ -144,7 +144,7 @@ def test_rows_that_may_be_gone_by_their_date_are_no_failure() -> None:
 
 def test_rows_after_an_open_transaction_are_not_there_yet() -> None:
     found, _, log = compare(stream(0, 1, 2, 4, 5), hidden=7)
-    assert (found, log.tally.not_yet) == ([(MISSING, 3, 4, 3), (MISSING, 6, 7, None)], 3)
+    assert (found, log.tally.not_yet, log.tally.hidden) == ([(MISSING, 3, 4, 3), (MISSING, 6, 7, None)], 3, 3)
 
 
 def test_rows_that_a_running_job_delivers_meanwhile_are_not_counted() -> None:

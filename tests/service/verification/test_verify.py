@@ -193,7 +193,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 def result(job_id: str, **more: Any) -> dict[str, Any]:
     last = MS + 1000 * (EVENTS - 1)
     kinds = dict.fromkeys(("missing", "duplicated", "outOfOrder", "altered", "truncated", "foreign"), 0)
-    others = dict.fromkeys(("noLongerThere", "notReproducible", "notYet"), 0)
+    others = dict.fromkeys(("noLongerThere", "notReproducible", "notYet", "hidden"), 0)
     found = {"job": job_id, "name": f"name of {job_id}", "rows": EVENTS, "upTo": last, **kinds, **others}
     return found | {"verified": last, "notes": []} | more
 

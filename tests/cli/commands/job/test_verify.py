@@ -89,6 +89,7 @@ def test_a_whole_delivery_is_one_sentence(verify: Verify) -> None:
         ({"duplicated": 4}, 10, "none missing, 4 duplicated, in order, all equal"),
         ({"foreign": 1_000}, 10, "all equal, 1,000 foreign"),
         ({"foreign": 1, "missing": 1}, 7, "1 missing, none duplicated, in order, the others equal, 1 foreign"),
+        ({"rows": 5, "notYet": 5, "hidden": 5}, 0, "UTC: none missing, none duplicated, 5 not there yet"),
         ({"noLongerThere": 7, "notYet": 8}, 0, "the others equal, 7 no longer there, 8 not there yet"),
         ({"rows": 5, "missing": 5}, 7, "UTC: 5 missing, none duplicated"),
         ({"rows": 5, "notReproducible": 5, "outOfOrder": 2}, 7, "2 out of order, 5 that cannot be produced again"),

@@ -376,7 +376,8 @@ EXIT_CODES = (
     ExitCode(6, "no usable answer after retries (network, timeout, 408, 429, 5xx, empty)", (Unavailable,)),
     ExitCode(
         7,
-        "incomplete result (cut off, ended by an error, not written, longer than max_rows, windows or rows missing)",
+        "incomplete result (cut off, ended by an error, could not be written, longer than max_rows, or without some "
+        "windows or rows)",
         (IncompleteResult,),
     ),
     ExitCode(8, "empty result, and --fail-on-empty is given", (EmptyResult,)),
@@ -388,7 +389,7 @@ EXIT_CODES = (
         (KeyboardInterrupt, Interrupted, Declined),
     ),
     ExitCode(141, "the program that reads the output closed the pipe; no error is printed", (ReaderClosed,)),
-    ExitCode(143, "ended by SIGTERM, as systemd and Kubernetes stop a process", (Terminated,)),
+    ExitCode(143, "ended by SIGTERM, with which systemd and Kubernetes stop a process", (Terminated,)),
 )
 _CODES = {kind: row.code for row in EXIT_CODES for kind in row.errors}
 

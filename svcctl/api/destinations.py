@@ -174,8 +174,8 @@ TYPES: Mapping[str, DestinationType] = {
         local="Each row is a message with the key <job>/<row>. Each batch of rows is a transaction. An event larger "
         "than maxBytesPerCommit is sent in its own batch, if it has at most 10 MB and the topic accepts it. A job "
         "writes to one partition, in the order of the query. Consumers with isolation level read_committed read every "
-        "row once. This is also true for brokers that show the messages of aborted transactions, because the job "
-        "reads back the end of the partition after a failure. Jobs may share a topic. Some brokers (Tansu 0.6) are an "
+        "row once, even if a broker shows the messages of aborted transactions. After a failure, the job reads the end "
+        "of the partition to see which rows are already there. Jobs may share a topic. Some brokers (Tansu 0.6) are an "
         "exception: they complete a transaction only when all overlapping transactions are complete. If jobs share a "
         "partition of such a broker, rows can stay hidden from read_committed consumers. So use one topic per job "
         "there. Brokers before 0.11 have no transactions. If the service is killed and started again, such a broker "
@@ -194,7 +194,7 @@ TYPES: Mapping[str, DestinationType] = {
             Parameter(_OBJECTS, "name of the files, without number and ending (default: the job's ID)", place=True),
             Parameter(
                 _SEVERAL,
-                "true for several files; false for a single file, if the query has an end",
+                "true for several files; false for a single file, only for a query with an end",
                 form=_FLAG,
                 default="true",
             ),
@@ -215,7 +215,11 @@ TYPES: Mapping[str, DestinationType] = {
         (
             Parameter("fs.defaultFS", "file system", example="hdfs://host:8020", form=_HDFS, place=True),
             Parameter(
-                "file", "path of the files, without their numbers", example="/logs/web.csv", form=_PATH, place=True
+                "file",
+                "path of the files; a number is added to the name of each",
+                example="/logs/web.csv",
+                form=_PATH,
+                place=True,
             ),
             Parameter("dfs.replication", "copies of each block", form=_number(1, 512)),
             Parameter(

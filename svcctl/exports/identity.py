@@ -48,7 +48,7 @@ class Identity:
         return WindowGrid(self.window, self.clocks, self.window_origin)
 
     def count(self, windows: Iterable[Window]) -> int:
-        """Return how many windows of this export lie in the given ranges."""
+        """Return how many windows of this export lie in the time ranges `windows`."""
         return sum(map(self.grid.count, windows))
 
     @property

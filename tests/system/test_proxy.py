@@ -30,7 +30,7 @@ from svcctl.terminal.formats import FORMATS
 
 TEXT = [mode for mode, encoder in ENCODERS.items() if encoder.streams]
 LINES = {"csv", "tsv", "json/simple", "json/simple/compact"}
-NEVER_EMPTY = {"json", "json/compact", "json/simple/compact"}
+NEVER_EMPTY = {"json", "json/compact", "json/simple/compact", "msgpack"}
 """The formats in which an empty body is no cut result, but none at all."""
 QUERY = "from sample select name, n offset 1"
 WINDOW = (1_706_659_200, "1d")

@@ -379,11 +379,11 @@ def _time_column(file: KnownFile, columns: Columns, profiles: Mapping[str, _Prof
 
 
 def _likeliest(names: Mapping[str, str], profiles: Mapping[str, _Profile], *, is_nested: bool) -> str | None:
-    """Return the most likely column of the event's time. Return None if this column is not clear.
+    """Return the column that most likely has the time of the event. Return None if this column is not clear.
 
-    The most likely column is eventdate, the only column of times, or a column with a usual name. `names` has the
-    columns, each with the name of its member in lower case. Among columns inside objects, eventdate has no priority,
-    and a usual name counts only if a single column has this name.
+    The order is: the column eventdate, the column of times if there is only one, a column with a usual name. `names`
+    maps each column to the last part of its name, in lower case. Among columns inside objects, eventdate has no
+    priority, and a usual name counts only if a single column has this name.
     """
     times = [name for name in names if name in profiles and profiles[name].is_time]
     usual: dict[str, list[str]] = {}

@@ -158,7 +158,7 @@ class OpenQuery:
         return self._used + (0.0 if self._since is None else monotonic() - self._since)
 
     async def run(self, work: Callable[..., T], *arguments: Any, interrupt: Interrupt | None = None) -> T:
-        """Wait for a place, do a piece of work in a thread, and return the result of the work.
+        """Wait until the query may run, do a piece of work in a thread, and return the result of the work.
 
         With `interrupt`, a long piece of work may be interrupted. The interrupted work later starts again from its
         beginning.

@@ -73,7 +73,10 @@ class ChartRows:
         return [format_cell(value, self.columns[at].type, self.style, fraction=fraction) for value in values]
 
     def numbers(self) -> list[float | None]:
-        """Return the number of each row in the column `measure`; None for a value that cannot be drawn."""
+        """Return the value of the column `measure` for each row, as a number.
+
+        The value is None if it cannot be drawn.
+        """
         return [number_of(row[self.measure]) for row in self.rows]
 
     def notes(self) -> list[str]:

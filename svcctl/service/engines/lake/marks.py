@@ -40,7 +40,10 @@ def check(snapshot: Snapshot | None, name: str, of: Mark) -> int:
 
 
 def loads(log: Log, snapshot: Snapshot, since: Mark | None, until: Mark | None) -> Loads | None:
-    """Return the loads between the marks `since` and `until`. Return None if both marks are None."""
+    """Return the loads of files and events after the mark `since`, up to the mark `until`.
+
+    A mark is a position in the log of the table. Returns None if both marks are None.
+    """
     first = None if since is None else check(snapshot, snapshot.name, since)
     last = None if until is None else check(snapshot, snapshot.name, until)
     if first is not None:

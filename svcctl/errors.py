@@ -376,8 +376,8 @@ EXIT_CODES = (
     ExitCode(6, "no usable answer after retries (network, timeout, 408, 429, 5xx, empty)", (Unavailable,)),
     ExitCode(
         7,
-        "incomplete result (cut off, ended by an error, could not be written, longer than max_rows, or without some "
-        "windows or rows)",
+        "incomplete result (it was cut off, ended with an error, could not be written, is longer than max_rows, or "
+        "lacks windows or rows)",
         (IncompleteResult,),
     ),
     ExitCode(8, "empty result, and --fail-on-empty is given", (EmptyResult,)),

@@ -174,11 +174,12 @@ TYPES: Mapping[str, DestinationType] = {
         local="Each row is a message with the key <job>/<row>. Each batch of rows is a transaction. An event larger "
         "than maxBytesPerCommit is sent in its own batch, if it has at most 10 MB and the topic accepts it. A job "
         "writes to one partition, in the order of the query. Consumers with isolation level read_committed read every "
-        "row once, even if a broker shows the messages of aborted transactions. After a failure, the job reads the end "
-        "of the partition to see which rows are already there. Jobs may share a topic. Some brokers (Tansu 0.6) are an "
-        "exception: they complete a transaction only when all overlapping transactions are complete. If jobs share a "
-        "partition of such a broker, rows can stay hidden from read_committed consumers. So use one topic per job "
-        "there. Brokers before 0.11 have no transactions. If the service is killed and started again, such a broker "
+        "row once. This holds even if a broker wrongly delivers messages of aborted transactions to them. After a "
+        "failure, the job reads the end of the partition to see which rows are already there. Jobs may share a topic. "
+        "Some brokers (Tansu 0.6) are an exception: they complete a transaction only when all overlapping "
+        "transactions are complete. If jobs share a partition of such a broker, rows can stay hidden from "
+        "read_committed consumers. So use one topic per job there. Brokers before 0.11 have no transactions. If the "
+        "service is killed and started again, such a broker "
         "may still carry out a request of the killed service. Then a row arrives twice, with the same key.",
     ),
     "s3": DestinationType(
@@ -216,7 +217,7 @@ TYPES: Mapping[str, DestinationType] = {
             Parameter("fs.defaultFS", "file system", example="hdfs://host:8020", form=_HDFS, place=True),
             Parameter(
                 "file",
-                "path of the files; a number is added to the name of each",
+                "path of a file; for each file, a number is added to the name",
                 example="/logs/web.csv",
                 form=_PATH,
                 place=True,

@@ -30,7 +30,7 @@ def terminal_size(stream: TextIO | None = None, default: tuple[int, int] = (80, 
 
 
 def _cells(text: str) -> int:
-    """Convert a text with a positive whole number to the number. Return 0 for any other text."""
+    """Parse a text as a positive whole number. Return 0 for any other text."""
     try:
         return max(0, int(text))
     except ValueError:

@@ -381,8 +381,8 @@ def _time_column(file: KnownFile, columns: Columns, profiles: Mapping[str, _Prof
 def _likeliest(names: Mapping[str, str], profiles: Mapping[str, _Profile], *, is_nested: bool) -> str | None:
     """Return the column that most likely has the time of the event. Return None if this column is not clear.
 
-    The order is: the column eventdate, the column of times if there is only one, a column with a usual name. `names`
-    maps each column to the last part of its name, in lower case. Among columns inside objects, eventdate has no
+    The first of these columns is chosen: eventdate; the only column of times; a column with a usual name for a time.
+    `names` maps each column to the last part of its name, in lower case. Among columns inside objects, eventdate has no
     priority, and a usual name counts only if a single column has this name.
     """
     times = [name for name in names if name in profiles and profiles[name].is_time]

@@ -40,7 +40,7 @@ def check(snapshot: Snapshot | None, name: str, of: Mark) -> int:
 
 
 def loads(log: Log, snapshot: Snapshot, since: Mark | None, until: Mark | None) -> Loads | None:
-    """Return the loads of files and events after the mark `since`, up to the mark `until`.
+    """Return the load operations that come after the mark `since`, up to the mark `until`.
 
     A mark is a position in the log of the table. Returns None if both marks are None.
     """

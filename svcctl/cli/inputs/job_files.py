@@ -65,7 +65,7 @@ class WrittenJob:
     """The parameters without the secrets."""
     secrets: Mapping[str, Secret] = field(repr=False)
     hashes: Sequence[str]
-    """Three hashes of the definition: as it is written, with all texts in quotes, and with no text in quotes."""
+    """Three hashes of the definition: with texts as in the file, with all texts in quotes, and with no quotes."""
     state: str
     warnings: Sequence[str]
     """Warnings about unknown parts of the destination. Such parts are sent nevertheless."""
@@ -267,7 +267,7 @@ def _parameters(kind: str, document: YamlDocument) -> _Parameters:
 
 
 def _hashed(form: Form, written: str, sent: Any) -> tuple[Any, Any, Any]:
-    """Return the value of a parameter for the three hashes: as it is written, with quotes, and without quotes.
+    """Return the value of a parameter for the three hashes: as in the file, with quotes, and without quotes.
 
     A text without quotes may also be a JSON number, true or false. Then the hash is made from this number or boolean,
     although the parameter is sent as text.

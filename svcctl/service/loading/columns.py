@@ -320,7 +320,7 @@ def _is_json(leaf: Leaf, value: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a regular expression that matches a text as it is written inside a JSON string."""
+    """Return a regular expression that matches the form of a text inside a JSON string."""
     return re.escape(json.dumps(text, ensure_ascii=False)[1:-1])
 
 

@@ -20,7 +20,7 @@ from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.syntax import LINE, SHORT_ROW, distinct
 from svcctl.service.loading.decompression import Source, opened
 from svcctl.service.loading.limits import MAX_FIELDS, LoadWatch
-from svcctl.service.loading.lines import BLOCK_BYTES, BOM, blocks
+from svcctl.service.loading.lines import BLOCK_BYTES, BOM, LINE_ENDS, blocks, is_text
 from svcctl.service.loading.skips import LONGEST_LINE, NOT_UTF8, Aside, Skip, Tally, shown
 from svcctl.words import counted
 
@@ -34,7 +34,6 @@ _END = rb"(?:\r\n?|\n)"
 _LINE = re.compile(rb"[^\r\n]*+%s?" % _END)
 _END_OF_RECORD = re.compile(rb"%s\Z" % _END)
 _LINE_END = re.compile(_END)
-_BLANK = re.compile(rb"[\r\n]*")
 _QUOTED_TEXT = re.compile(r'"[^"]*+(?:""[^"]*+)*+"')
 _QUOTED = rb'"[^"]*+(?:""[^"]*+)*+"'
 _SEPARATORS = ",;\t|"
@@ -120,7 +119,7 @@ def heading(
     `names`.
     """
     head += b"\n" * (len(head) < HEAD)  # a file may end after the heading, without a line end
-    start, comments = _first_row(head, _end(_BLANK, head, len(BOM) if head.startswith(BOM) else 0))
+    start, comments = _first_row(head, _end(LINE_ENDS, head, len(BOM) if head.startswith(BOM) else 0))
     if declaration := _SEPARATOR.match(head, start):
         separator, start = separator or declaration[1].decode(), declaration.end()
     first = head[start : _end(_LINE, head, start)]
@@ -128,7 +127,7 @@ def heading(
     end = _end(cut.record, head, start)
     if end == start:
         raise UsageError(f"{name} has no names of columns: the first line is too long, or a quote in it is not closed")
-    if not _is_text(head[start:end]):
+    if not is_text(head[start:end]):
         raise UsageError(f"the names of columns of {name} are not UTF-8: {shown(_text(first))}", reason=NOT_UTF8)
     blanks = [match[3] for match in cut.padded.finditer(head[start:end]) if match[2]]
     padded = bool(blanks) and all(blanks)
@@ -168,7 +167,7 @@ def _first_row(head: bytes, start: int) -> tuple[int, int]:
     comments = 0
     while head.startswith(b"#", start):
         end = _end(_LINE, head, start)
-        following = _end(_BLANK, head, end)
+        following = _end(LINE_ENDS, head, end)
         if not _is_comment(_text(head[start:end]), _text(head[following : _end(_LINE, head, following)])):
             break
         comments, start = comments + 1, following
@@ -305,7 +304,7 @@ class _Rows:
         If the rest is longer than `most` bytes, the first line of the rest is skipped. The lines after this line are
         then read as new records.
         """
-        if _BLANK.fullmatch(data):
+        if LINE_ENDS.fullmatch(data):
             self._tally.add(Aside.BLANK, self._number, count=_line_ends(data))
             self._number += _line_ends(data)
             self._rest = b""
@@ -333,7 +332,7 @@ class _Rows:
 
     def _lines(self, data: bytes) -> pa.RecordBatch | None:
         """Return the rows in `data` if each line is a row. Otherwise, return None."""
-        if len(data) > self._longest or _lone_returns(data) or not _is_text(data):
+        if len(data) > self._longest or _lone_returns(data) or not is_text(data):
             return None
         # If a quote is open at the end, an added line becomes part of the last row. Then the number of rows is wrong.
         added = b""
@@ -358,7 +357,7 @@ class _Rows:
             number += _line_ends(blank)
             if len(record) > self._longest:
                 self._tally.add(Skip.LONG, number, count=_line_ends(record))
-            elif not _is_text(record):
+            elif not is_text(record):
                 self._tally.skip(Skip.ENCODING, number, _text(record), count=_line_ends(record))
             else:
                 records.append((number, record))
@@ -413,16 +412,6 @@ class _Rows:
 
 def _text(data: bytes) -> str:
     return data.decode(errors="replace")
-
-
-def _is_text(data: bytes) -> bool:
-    if data.isascii():  # faster than decoding
-        return True
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _numbered(

@@ -25,7 +25,7 @@ BLOCK_BYTES = 1 << 21
 Reading such a block takes several times as many bytes of memory.
 """
 BOM = b"\xef\xbb\xbf"
-_BLANK = re.compile(rb"[\r\n]*")
+LINE_ENDS = re.compile(rb"[\r\n]*")
 MAX_ENTRY_BYTES = 1 << 20
 """The maximum size, in bytes, of an entry of several lines. A line that exceeds this size begins a new entry."""
 SCHEMA = pa.schema([("number", pa.int64()), ("line", pa.string())])
@@ -65,7 +65,7 @@ def batches(
         first = file.read(len(BOM)).removeprefix(BOM)
         for block in chain(blocks(file, tally, block_size, longest, next_line, first), (None,)):
             whole, rest = _cut(rest + block, inside) if block is not None else (rest, b"")
-            if _BLANK.fullmatch(whole):
+            if LINE_ENDS.fullmatch(whole):
                 tally.add(Aside.BLANK, number, count=whole.count(b"\n"))
                 number += whole.count(b"\n")
                 continue
@@ -113,6 +113,17 @@ def blocks(
     if rest:
         tally.unfinished = None if b"\r" in rest else next_line()  # lines of csv may end with \r
         yield rest + b"\n"
+
+
+def is_text(data: bytes) -> bool:
+    """Return whether bytes are UTF-8."""
+    if data.isascii():  # faster than decoding
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _cut(data: bytes, inside: re.Pattern[bytes] | None) -> tuple[bytes, bytes]:
@@ -172,15 +183,12 @@ def _lines(data: bytes, number: int, tally: Tally) -> pa.StringArray:
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")
     data = data.removesuffix(b"\n")
-    if not data.isascii():  # faster than decoding
-        try:
-            data.decode()
-        except UnicodeDecodeError:
-            lines = data.split(b"\n")
-            decoded = [line.decode(errors="replace").encode() for line in lines]
-            changed = [at for at, (old, new) in enumerate(zip(lines, decoded, strict=True)) if old != new]
-            tally.add(Change.ENCODING, number + changed[0], count=len(changed))
-            data = b"\n".join(decoded)
+    if not is_text(data):
+        lines = data.split(b"\n")
+        decoded = [line.decode(errors="replace").encode() for line in lines]
+        changed = [at for at, (old, new) in enumerate(zip(lines, decoded, strict=True)) if old != new]
+        tally.add(Change.ENCODING, number + changed[0], count=len(changed))
+        data = b"\n".join(decoded)
     offsets = pa.py_buffer(struct.pack("=2i", 0, len(data)))
     return pc.split_pattern(pa.StringArray.from_buffers(1, offsets, pa.py_buffer(data)), "\n").flatten()
 

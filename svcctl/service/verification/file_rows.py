@@ -62,11 +62,12 @@ def equal_blocks(expected: Sequence[bytes], values: Sequence[bytes]) -> list[tup
     if sum(count[value] for value in expected) <= MAX_PAIRS:
         return list(SequenceMatcher(None, expected, values, autojunk=False).get_matching_blocks()[:-1])
     # The rows have few different values, for which SequenceMatcher may need minutes.
-    for i, j in ((i, j) for at in range(1, size) for i, j in ((at, at), (at, 0), (0, at))):
-        pairs = zip(islice(expected, i, None), islice(values, j, None), strict=False)
-        run = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        if run >= MIN_RUN:
-            return [(i, j, run)]
+    for at in range(1, size):
+        for i, j in ((at, at), (at, 0), (0, at)):
+            pairs = zip(islice(expected, i, None), islice(values, j, None), strict=False)
+            run = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+            if run >= MIN_RUN:
+                return [(i, j, run)]
     return []
 
 

@@ -150,7 +150,8 @@ class JobCheck:
     def _of_job(self, job: StoredJob, gap_before: int | None) -> Generator[dict[str, Any], None, int | None]:
         """Yield the findings of a job, and then its result. Return the date of the first gap, in epoch milliseconds.
 
-        A gap is a row with a fault of GAPS. `gap_before` is the date of the first gap in the older jobs.
+        A gap is a row with a fault of GAPS. `gap_before` is the date of the first gap in the older jobs. The date
+        is 0 if there is a gap whose date is not known.
         """
         store, delivered, whole = self._checks.store, *delivered_by(self._checks.store, job)
         production = Production(

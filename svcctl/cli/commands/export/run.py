@@ -188,7 +188,7 @@ _SAME_PROFILE = "give the workers the same profile, or the same SVCCTL_… envir
 class WorkerClient:
     """A function that makes the client of a worker in a cluster.
 
-    The worker uses the profile that is named in `flags`, as it is set on the machine of the worker. Raises ProfileError
+    `flags` names the profile. The worker reads this profile on its own machine. Raises ProfileError
     if this profile has a base URL other than `service`, or another value of `max_rows`.
     """
 

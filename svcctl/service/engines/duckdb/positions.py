@@ -85,7 +85,7 @@ def skip(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, nanosecond
 
 
 def rows(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, marks: Iterable[Mark | None]) -> list[int | None]:
-    """Return the number of the row at each mark, in the table as it is now. A mark is a position in the table.
+    """Return the present row number of each mark. A mark is a position in the table.
 
     The number is None for a mark that is None. Raises ServiceError if the table of a mark was dropped or moved, or if
     rows before a mark were lost.

@@ -64,6 +64,7 @@ CANONICAL = {
     "from t where a and (b and c)": "from t where a and (b and c)",
     "from t where not (not a = b)": "from t where not not a = b",
     "from t where (a < b) < c, a < b < c": "from t where (a < b) < c, a < b < c",
+    "from t where a <- // the office\n // (all of it)\n 10.0.0.0/8": "from t where a <- 10.0.0.0/8",
     "from t where a <-5, a <-10.0.0.0/8, a <- 10.0.0.1": "from t where a < -5, a <- 10.0.0.0/8, a <- 10.0.0.1",
     "from t select -(5), - - 5, -(-a), 1 -2, a - (b - c)": "from t select -5, 5, --a, 1 - 2, a - (b - c)",
     "from t select (a - b) - c, (a + b) * -c": "from t select (a - b) - c, (a + b) * -c",

@@ -3,9 +3,9 @@
 A plan is a compiled query. A `Tables` object stores events, and a `Reader` runs plans over these events. An `Engine`
 has one Tables object and one Reader. An `Engines` object has all tables of a service.
 
-Some SQL differs between readers, for example safe arithmetic, date formats and patterns. This SQL comes from the
-reader's Dialect, which is a protocol in `language.dialect`. A stream of rows is a sequence of Arrow batches. The
-constant ARROW has the Arrow types of the columns. Callers never pass or get SQL text.
+Some SQL differs between readers, for example safe arithmetic, date formats and regular expressions. This SQL comes from
+the reader's Dialect, which is a protocol in `language.dialect`. A reader returns rows as Arrow batches. Callers never
+pass or get SQL text.
 
 To store tables in another way, add a class that implements the protocol Tables. To run queries on another engine, add a
 Reader and a Dialect. The tests in tests/service/engines/test_conformance.py then show which methods are missing.
@@ -48,13 +48,12 @@ ARROW: Mapping[Type, pa.DataType] = {
     Type.BOOL: pa.bool_(),
     Type.IP4: pa.uint32(),
 }
-"""The Arrow types of values in batches. Timestamps are in UTC, without a zone, in whole milliseconds."""
+"""The Arrow type for each type of the query language. Timestamps are in UTC, without a zone, in whole milliseconds."""
 
 ROWS_PER_BATCH = 8192
-"""The number of rows in a batch.
+"""The default maximum number of rows in a batch.
 
-With lines of 100 to 400 bytes, a batch has 1 to 3 MB. This is large enough for efficient sending, and small compared
-with the memory limit.
+With rows of 100 to 400 bytes, a full batch has about 1 to 3 MB.
 """
 BYTES_PER_BATCH = 1 << 22
 """The approximate maximum size of a batch in bytes. Batches of large rows have fewer rows."""
@@ -91,8 +90,8 @@ class Stream(Protocol):
         """Make the iteration raise `reason` soon, even if the iteration has not started yet.
 
         If `reason` is None, a ServiceError is raised. This method may be called from any thread and more than once.
-        After the end of the iteration, the method does nothing. An engine may miss an interrupt while a statement
-        starts. So a caller that waits for the end must repeat the call.
+        After the end of the iteration, the method does nothing. An interrupt can get lost while a statement starts, so
+        a caller must repeat the call until the iteration ends.
         """
 
 
@@ -105,11 +104,11 @@ class Tables(Protocol):
 
     @abstractmethod
     def check(self) -> None:
-        """Raise Unavailable if queries and loads would fail because the tables cannot be reached."""
+        """Raise Unavailable if the tables cannot be reached."""
 
     @abstractmethod
     def tables(self) -> Mapping[str, Table]:
-        """Return the stored tables by name, as they were after the last write."""
+        """Return the stored tables, keyed by name."""
 
     @abstractmethod
     def table(self, name: str) -> Table:
@@ -117,9 +116,9 @@ class Tables(Protocol):
 
     @abstractmethod
     def everywhere(self, name: str) -> bool:
-        """Whether other service processes read the same table with the same marks.
+        """Whether other service processes can read the table with the same marks.
 
-        If so, the other processes can take over the jobs that read the table.
+        If so, another process can take over the jobs that read the table.
         """
 
     @abstractmethod
@@ -128,7 +127,7 @@ class Tables(Protocol):
 
     @abstractmethod
     def events(self, name: str) -> int:
-        """Return the number of events in a table. The number is known without reading the table."""
+        """Return the number of events in a table, without reading the events."""
 
     @abstractmethod
     def extent(self, name: str) -> Extent:
@@ -165,17 +164,21 @@ class Tables(Protocol):
         """Store rows in the order of eventdate. If an error is raised, no row is stored. Returns the number of rows.
 
         Columns are matched by name. A column that the rows do not have becomes null. Raises UsageError if the rows have
-        a column that the table does not have. Values are cast to the table's types, and timestamps are cut to
+        a column that the table does not have. Values are cast to the table's types, and timestamps are truncated to
         milliseconds. Raises ServiceError if a value does not fit, or if a row has no eventdate.
 
-        With `create`, the table is made in the same transaction. With `create` and `replace`, the new table replaces a
-        table with the same name. With `change`, the columns of the table are changed in the same transaction. Events
-        that are already stored have null in new columns, and marks stay valid. Raises the errors of
-        `ColumnChange.check`, and UsageError if a stored value would change. Raises ColumnsChanged if another load
-        changes the columns at the same time, even if this load has no `change`.
+        With `create`, a table with these columns is made in the same transaction. With `create` and `replace`, the new
+        table replaces a table with the same name.
 
-        With `load_id`, rows are stored only once. Raises AlreadyLoaded if `has_load` is true for this ID. `go_on` is
-        called before the new rows become visible. If `go_on` raises an error, nothing is changed.
+        With `change`, the columns of the table are changed in the same transaction. Events that are already stored have
+        null in new columns, and marks stay valid. Raises the errors of `ColumnChange.check`, and UsageError if a stored
+        value would change.
+
+        Raises ColumnsChanged if another load changes the columns at the same time, and the rows of this load no longer
+        fit.
+
+        With `load_id`, rows are stored only once. Raises AlreadyLoaded if the table already has a load with this ID.
+        `go_on` is called before the new rows become visible. If `go_on` raises an error, nothing is changed.
         """
 
     @abstractmethod
@@ -191,11 +194,10 @@ class Tables(Protocol):
 
     @abstractmethod
     def trim(self, name: str, *, most: int, since: datetime) -> int:
-        """Remove the rows that were stored first, until at most `most` rows are left.
+        """Remove the rows that were stored first. Returns the number of rows that are left.
 
-        The number of removed rows is at least the number of rows that are older than `since` (UTC, without a zone).
-        Returns the number of rows that are left. Marks stay valid. Streams that begin later do not return the removed
-        rows.
+        The number of removed rows is the larger of two numbers: the rows in excess of `most`, and the rows dated before
+        `since` (UTC, without a zone). Marks stay valid. Streams that begin later do not return the removed rows.
         """
 
     @abstractmethod
@@ -207,11 +209,11 @@ class Tables(Protocol):
 
     @abstractmethod
     def has_removed(self, name: str, since: Mark | None, until: Mark | None, start: datetime) -> bool:
-        """Whether events that were stored between two marks may have been removed after the mark `until`.
+        """Whether events between two marks may have been removed from the table since the mark `until` was made.
 
-        Only events dated from `start` on (UTC, without a zone) are considered. If the result is False, all these events
-        are still stored. Raises the errors of `check_mark`. Also raises ServiceError if the engine no longer knows
-        which events were removed.
+        Only events dated at or after `start` (UTC, without a zone) count. If the result is False, all these events are
+        still stored. Raises the errors of `check_mark`. Also raises ServiceError if the engine no longer knows which
+        events were removed.
         """
 
 
@@ -233,10 +235,12 @@ class Reader(Protocol):
     ) -> AbstractContextManager[Stream]:
         """Run a plan over the rows that were stored between the marks `since` and `until`.
 
-        If `since` is None, the rows begin with the first row. If `until` is None, the rows end with the last row stored
-        so far. At the end of the block, the plan is stopped. Batches have the columns of the plan in the plan's order
-        and in the types of ARROW. The names of the columns may differ from the plan. With `until`, the same call always
-        returns the same rows in the same order, even after later writes.
+        If `since` is None, the rows begin with the first row of the table. If `until` is None, the rows end with the
+        last row that is stored now. With `until`, the same call always returns the same rows in the same order, even
+        after later loads.
+
+        Batches have the columns of the plan, in the plan's order, with the types in ARROW. The names of the columns may
+        differ from the names in the plan. The plan is stopped at the end of the `with` block.
 
         Raises the errors of `Tables.check_mark`, and ServiceError if the plan cannot run.
         """
@@ -278,7 +282,7 @@ class Engines:
             engine.stored.check()
 
     def tables(self) -> Mapping[str, Table]:
-        """Return all tables by name, as they were after the last write.
+        """Return all tables, keyed by name.
 
         If no table has changed since the previous call, the result is the same object as before.
         """
@@ -307,7 +311,7 @@ class Engines:
         """Move a table to the shared folder if `shared` is True. Otherwise, move the table to the service's own engine.
 
         Returns the number of rows. Marks of the table become invalid. Raises UsageError if there is no shared folder,
-        if the table is already at the target, or if the table must not be moved. Raises UnknownTable if there is no
+        if the table is already at the target, or if the table is in `own_names`. Raises UnknownTable if there is no
         such table.
         """
         if self._shared is None:

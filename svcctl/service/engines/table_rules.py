@@ -57,7 +57,7 @@ WIDER: Mapping[Type, tuple[Type, ...]] = {
 }
 """The types to which a column of each type can be widened.
 
-An int8 number beyond 2^53 may have no exact float8. A column with such a number cannot become float8.
+A column of type int8 cannot become float8 if it has a number that float8 cannot hold exactly.
 """
 
 
@@ -118,7 +118,7 @@ def check_table(name: str, columns: Sequence[Column], existing: Collection[str],
 
 
 def check_case(name: str, existing: Iterable[str]) -> None:
-    """Raise UsageError if the name differs from the name of an existing table only in upper and lower case.
+    """Raise UsageError if the name differs from the name of an existing table only in case.
 
     Some engines treat such names as the same name.
     """
@@ -142,10 +142,7 @@ def widened(name: str) -> ServiceError:
 
 
 def lost(name: str) -> ServiceError:
-    """Return the error for a query that continues after its table has lost events.
-
-    The query has already read some of the lost events, or would have read them next.
-    """
+    """Return the error for a query that continues after its table has lost events that the query needs."""
     return ServiceError(
         f"table '{name}' has lost events, so the query cannot continue; a new query or job reads those that are left"
     )

@@ -1,7 +1,7 @@
 """Checks whether the rows of a load arrive in order of date.
 
-The rows of most logs arrive in order and need not be sorted. This saves time and disk space, because sorting is most of
-the work of a large load. This module also records the number of rows and the first and last date of a load.
+The rows of most logs arrive in order and need not be sorted. Without sorting, a large load needs much less time and
+disk space. This module also records the number of rows and the first and last date of a load.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Arriving:
 
     The constructor reads BATCHES_AHEAD batches. `in_order` is true while all rows read so far are in order of date.
     `count` is the number of rows read so far. `dates` are the earliest and the latest date of these rows, in epoch
-    milliseconds. `dates` is None if there are no rows, or if the dates are not timestamps.
+    milliseconds. `dates` is None if the rows have no dates, or if the column eventdate has another type than timestamp.
     """
 
     def __init__(self, rows: pa.RecordBatchReader) -> None:
@@ -39,7 +39,7 @@ class Arriving:
         self._batches = chain(first, self._rest(rows))
 
     def reader(self) -> pa.RecordBatchReader:
-        """Return the rows, in batches of about one row group of DuckDB."""
+        """Return the rows in larger batches, which DuckDB stores faster."""
         return pa.RecordBatchReader.from_batches(self._schema, combined(self._batches))
 
     def _rest(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -4,14 +4,14 @@ Events in the same second have different numbers, which are called lanes. Every 
 hash of three things: the event's second, its lane, and the name of the value. DuckDB computes the hash, so another
 release of DuckDB may make other events.
 
-Traffic varies with the time of day and the day of the week. Three kinds of incidents recur at fixed intervals. Days are
-counted from 1970-01-01. So any 30 days have some incidents of each kind:
+Traffic varies with the time of day and the day of the week. There are three kinds of incidents. The number of days
+since 1970-01-01, here called `day`, decides when an incident happens:
 
-- every 7th day (3 modulo 7), 14:00 to 14:12 UTC: most responses of the shop are 5xx, and slow
-- every 9th day (4 modulo 9), from 02:17 UTC: one address tries passwords for `admin` for 12 minutes, then logs in
-- every 11th day (6 modulo 11), 01:00 to 04:00 UTC: the host 10.0.3.77 sends gigabytes to one address outside
+- `day` modulo 7 is 3, from 14:00 to 14:12 UTC: most responses of the shop are slow and have a status 5xx
+- `day` modulo 9 is 4, from 02:17 UTC: one address tries passwords for `admin` for 12 minutes, then logs in
+- `day` modulo 11 is 6, from 01:00 to 04:00 UTC: the host 10.0.3.77 sends gigabytes to one outside address
 
-Addresses are private, or from the ranges reserved for documentation.
+All addresses are private, or from the ranges reserved for documentation.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ def made(table: str, start: int, end: int) -> pa.Table:
 
 
 def _seconds(name: str, per_second: float, lanes: int) -> str:
-    """Return SQL for the seconds and lanes of all events. Each row has a second, a lane and the event's hash `h`.
+    """Return SQL that makes a row for each event, with the event's date and a hash `h` for its other values.
 
-    `per_second` is the number of events per second in the busiest hour.
+    `per_second` is the number of events per second in the busiest hour. `lanes` is the maximum number of events in a
+    second.
     """
     rhythm = "(0.3 + 0.7 * pow(sin(pi() * (s % 86400 - 7200) / 86400), 2))"
     weekday = "CASE WHEN (s // 86400 + 4) % 7 IN (0, 6) THEN 0.6 ELSE 1 END"
@@ -55,7 +56,7 @@ def _moments(name: str, lanes: int, when: str) -> str:
 
 
 def _hash(name: str, of: str = "h") -> str:
-    """Return SQL for a hash of the value `of` and a name.
+    """Return SQL for a hash of the SQL value `of` and a name.
 
     DuckDB's own hash of several values is not random enough.
     """
@@ -63,12 +64,12 @@ def _hash(name: str, of: str = "h") -> str:
 
 
 def _chance(name: str, of: str = "h") -> str:
-    """Return SQL for a number from 0 to 1 that depends on the value `of` and a name."""
+    """Return SQL for a pseudorandom number from 0 to 1. The number depends on the SQL value `of` and on `name`."""
     return f"(({_hash(name, of)} >> 11)::DOUBLE / {1 << 53})"
 
 
 def _pick(items: Sequence[Item], name: str, *, of: str = "h", skew: float = 1) -> str:
-    """Return SQL that picks one of the items. The choice depends on the value `of` and on `name`.
+    """Return SQL that picks one of the items. The choice depends on the SQL value `of` and on `name`.
 
     With a larger `skew`, the first items are picked more often.
     """
@@ -79,7 +80,7 @@ def _pick(items: Sequence[Item], name: str, *, of: str = "h", skew: float = 1) -
 
 
 def _amount(low: float, high: float, name: str, type_: str = "BIGINT") -> str:
-    """Return SQL for a number between two bounds. Small numbers are much more frequent than large numbers."""
+    """Return SQL for a number between `low` and `high`. Small numbers are much more frequent than large numbers."""
     return f"floor({low} * pow({high / low}, pow({_chance(name)}, 1.6)))::{type_}"
 
 
@@ -197,4 +198,7 @@ _FIREWALL = f"""
 """
 
 SELECTS: Mapping[str, str] = {"demo.ecommerce.data": _WEB, "auth.all": _AUTH, "firewall.all": _FIREWALL}
-"""The SELECT for each table. The SELECT makes the events from second `{start}` up to, but not including, `{end}`."""
+"""The SELECT that makes the events of each table.
+
+The placeholders `{start}` and `{end}` are epoch seconds. Events begin at `{start}` and end before `{end}`.
+"""

@@ -31,7 +31,7 @@ _PECULIAR_JSON = "|".join(
         rf"(?:[\[{{][^\[{{]*){{{MAX_JSON_DEPTH + 1}}}",  # may be nested too deep
     )
 )
-"""A pattern for JSON in which DuckDB and `json_member` may find different values for a member."""
+"""A pattern for JSON texts in which DuckDB's own functions may find a wrong value."""
 _JSON_WITH_ESCAPES = r"(?s)^[\[{].*\\"
 _CODES: Mapping[DatePart, str] = {
     DatePart.YEAR: "%Y",
@@ -110,7 +110,7 @@ class DuckDBDialect:
 
 
 class _DuckDBJson:
-    """The JsonSql of DuckDB."""
+    """DuckDB's SQL for operations on JSON texts."""
 
     def replace_matches(self, sql: exp.Expr, pattern: str, replacement: str, times: int = 1) -> exp.Expr:
         texts = (pattern, re.sub(r"\$(\d)", r"\\\1", replacement), "g")
@@ -142,8 +142,7 @@ def _codes(pattern: DatePattern) -> exp.Expr:
 def can_be_empty(pattern: str) -> bool:
     """Whether a match of a regular expression can be empty.
 
-    The pattern is tried on an empty text and on a letter, because the match of some patterns is empty only next to a
-    letter.
+    The regular expression is tried on an empty text and on the letter `a`.
     """
     query = "SELECT list_contains(regexp_extract_all('', $1) || regexp_extract_all('a', $1), '')"
     with scratch() as connection:

@@ -2,12 +2,12 @@
 
 Tables are in the schema `events`. The dotted name of a table is one identifier in this schema. `main.stored` records
 whether the rows of each table are stored in the order of eventdate. If so, a plan need not sort the rows. `main.loaded`
-has the IDs of a table's loads. `main.grown` has the number of columns that loads have added. Only one process can open
-the file, because DuckDB locks it.
+has the IDs of each table's loads. `main.grown` has the number of columns that loads have added to each table. Only one
+process can open the file, because DuckDB locks it.
 
-The query compiler writes the statements, but the statements are not trusted. Once the file is open, statements cannot
-access other files, extensions, settings or Python variables. Other modules read files with events, and pass the events
-to this module as Arrow batches.
+The statements come from the query compiler and are not trusted. Once the file is open, statements cannot access other
+files, extensions, settings or Python variables. Other modules read files with events, and pass the events to this
+module as Arrow batches.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ _CONNECT = "USE store; SET enable_progress_bar=false"
 class DuckDBEngine(Reading):
     """One file of events. If `path` is None, the events are in memory.
 
-    Reads run in parallel. Only one write runs at a time. `memory_limit` is the maximum memory of DuckDB. Larger sorts
-    and groups use files in the folder `spill`, which by default is next to the file of events. About `sorted_rows` rows
-    are sorted at once. A load holds at most `group_values` values in memory before the values are written.
-    `nanoseconds` is the clock that the module `positions` uses.
+    Reads run in parallel. Only one write runs at a time. `memory_limit` is the maximum memory of DuckDB. Sorts and
+    groups that need more memory use files in the folder `spill`, which by default is next to the file of events. About
+    `sorted_rows` rows are sorted at once. A load holds at most `group_values` values in memory at once. `nanoseconds`
+    returns the present time in epoch nanoseconds.
     """
 
     dialect = DuckDBDialect()
@@ -112,12 +112,9 @@ class DuckDBEngine(Reading):
         self._nanoseconds = nanoseconds
         self._writing = threading.Lock()
         self._described = True
-        """Whether `tables` will still be correct after the current write."""
+        """Whether `_tables` stays correct after the current write. If not, `_tables` is read again."""
         self._latest: dict[str, int] = {}
-        """A cache of the latest eventdate of some tables, in epoch milliseconds.
-
-        Without this cache, reading the latest date from a table would take as long as a write.
-        """
+        """A cache of the latest eventdate of some tables, in epoch milliseconds."""
 
     def close(self) -> None:
         self._connection.close()
@@ -132,9 +129,9 @@ class DuckDBEngine(Reading):
         """Do nothing, because the file is open."""
 
     def tables(self) -> Mapping[str, Table]:
-        """Return the stored tables by name, as they were after the last write.
+        """Return the stored tables, keyed by name.
 
-        A write that changes tables makes a new mapping.
+        If no table has changed since the previous call, the result is the same object as before.
         """
         return self._tables
 
@@ -177,9 +174,9 @@ class DuckDBEngine(Reading):
             positions.rows(cursor, name, _relation(self.table(name)), [mark])
 
     def ends(self) -> dict[str, tuple[int, int]]:
-        """Return the position of the end of each table, and its number of events.
+        """Return the end position and the number of events of each table.
 
-        The position of the end becomes smaller only if the file loses events.
+        The end position of a table decreases only if the file loses events.
         """
         with self._cursor() as cursor:
             return {
@@ -191,10 +188,10 @@ class DuckDBEngine(Reading):
             }
 
     def settle_losses(self, ends: Mapping[str, int]) -> dict[str, int]:
-        """Find the tables that have lost events. `ends` has the earlier position of the end of each table.
+        """Return the tables that have lost events, each with its number of lost positions.
 
-        Returns the number of lost positions for each table that has lost events. From now on, an older mark is refused
-        if events before the mark were lost. A dropped table does not count as a table that has lost events.
+        `ends` has the end position of each table at some earlier time. Marks that come after a lost event stay invalid,
+        even after later loads. A table that was dropped has not lost events.
         """
         losses = {}
         with self._write() as cursor:
@@ -304,7 +301,7 @@ class DuckDBEngine(Reading):
     def _check_values(self, rows: int, columns: int) -> None:
         """Raise ServiceError if a load would hold more than `group_values` values in memory at once.
 
-        Rows are written one row group at a time. So a table with few columns accepts any number of rows.
+        A load holds at most one row group in memory. So there is no limit for a table with few columns.
         """
         most = self._group_values // columns
         if min(rows, ROW_GROUP_SIZE) > most:
@@ -368,10 +365,10 @@ class DuckDBEngine(Reading):
     def _reading(
         self, plan: Plan, since: Mark | None, until: Mark | None
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Selects]]:
-        """Yield a connection for a plan, and the statements to run on it.
+        """Yield a connection for a plan, and the statements to run on the connection.
 
-        At the end of the block, the statements are stopped. A table may get more rows or lose old rows at any moment.
-        So one transaction converts the marks and runs all statements.
+        The statements are stopped at the end of the `with` block. One transaction converts the marks and runs all
+        statements, so that no write comes in between.
         """
         cursor = self._open_cursor()
         try:
@@ -387,9 +384,7 @@ class DuckDBEngine(Reading):
     def statement(self, select: str, rows_per_batch: int = ROWS_PER_BATCH) -> Iterator[Statement]:
         """Run a SELECT in DuckDB's SQL, and read its rows while it runs.
 
-        At the end of the block, the SELECT is stopped. If the table of a plan is ordered, the rows of the plan have the
-        order in which they are stored. A plan inside another SELECT keeps its order, because of the setting
-        `preserve_insertion_order`.
+        The SELECT is stopped at the end of the `with` block.
         """
         statement = Statement(self._open_cursor(), [select], rows_per_batch)
         try:
@@ -412,11 +407,9 @@ class DuckDBEngine(Reading):
     def _second_part(
         self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None
     ) -> int | None:
-        """Return the row number after the first FIRST_ROWS rows, if a plan reads more than MANY_ROWS rows.
+        """Return the row number at which a plan is split, so that its first rows are returned early.
 
-        Return None for any other plan. DuckDB computes up to 50 vectors before it returns the first vector. So a
-        separate statement reads the first rows. For a plan with few vectors, an additional statement would take more
-        time than it saves.
+        The first part reads FIRST_ROWS rows. Return None if the plan reads at most MANY_ROWS rows, or cannot be split.
         """
         table = self.table(plan.table)
         if not (plan.by_event and table.ordered) or plan.selective or _has_rowid(table):
@@ -460,9 +453,9 @@ class DuckDBEngine(Reading):
     def _sliced(
         self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None
     ) -> Selects | None:
-        """Return SELECTs over slices of a table with long texts. The plan must return its rows in the order of events.
+        """Return SELECTs that each read a slice of a table with long texts.
 
-        Return None for any other table or plan.
+        Return None if the table has no long texts, or if the plan or the table cannot be read in slices.
         """
         table, select = self.table(plan.table), plan.select.copy()
         limit, offset = (
@@ -501,11 +494,11 @@ class DuckDBEngine(Reading):
             yield text.replace(name, rows)
 
     def _in_windows(self, plan: Plan) -> bool:
-        """Whether a plan must sort events. If so, windows of dates are sorted one after the other."""
+        """Whether a plan must sort events, and is therefore split into windows of dates."""
         return plan.by_event and not self.table(plan.table).ordered
 
     def _between(self, cursor: duckdb.DuckDBPyConnection, plan: Plan) -> int:
-        """Return the number of events between the dates of a plan."""
+        """Return the number of events in a plan's range of dates."""
         end = datetime.max if plan.end is None else plan.end
         count = f"SELECT count(*) FROM {_relation(self.table(plan.table))} WHERE eventdate >= ? AND eventdate < ?"
         events: int = self._one(cursor, count, [plan.start or datetime.min, end])
@@ -540,7 +533,7 @@ class DuckDBEngine(Reading):
 
     @contextmanager
     def _write(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Run the block in a transaction.
+        """Run the `with` block in a transaction.
 
         If the block has changed the list of tables, read the list again afterwards.
         """

@@ -15,10 +15,9 @@ CHECK_SECONDS = 0.2
 def interruptible(
     connection: duckdb.DuckDBPyConnection, check: Callable[[], None], pause: float = CHECK_SECONDS
 ) -> Iterator[None]:
-    """Call `check` in a thread every `pause` seconds during the block.
+    """Call `check` in a thread every `pause` seconds during the `with` block.
 
-    If `check` raises an error, the connection is interrupted. Then the block raises the error of `check` in place of
-    the error of the interrupted statement.
+    If `check` raises an error, the running statement is interrupted, and the block raises the error of `check`.
     """
     ended, failures = Event(), list[Exception]()
 

@@ -53,7 +53,7 @@ class LakeReader(Reading):
 
 
 def _statements(plan: Plan, table: Snapshot, read: Sequence[Column], source: Source) -> Statements:
-    """Return the SELECTs of a plan over the rows of `source`. `read` are the columns that the plan needs."""
+    """Return the SELECTs of a plan over the rows of `source`. `read` has the columns that the plan needs."""
     position = quote(table.hidden.row)
     names = ", ".join(f"{_as_read(column)} AS {quote(column.name)}" for column in read)
     place = f"{quote(table.hidden.load)}::HUGEINT * {1 << 40} + {position} AS {position}"
@@ -76,7 +76,7 @@ def _statements(plan: Plan, table: Snapshot, read: Sequence[Column], source: Sou
 
 
 def _read_by(plan: Plan, table: Snapshot) -> list[Column]:
-    """Return the columns of a table that a plan may read."""
+    """Return those columns of a table that a plan reads."""
     used = {column.name for column in plan.select.find_all(exp.Column)}
     return [column for column in table.columns if column.name in used]
 
@@ -86,7 +86,7 @@ def _as_read(column: Column) -> str:
 
 
 def _source(select: exp.Select) -> tuple[exp.Table, exp.Select]:
-    """Return the table node of a plan, and the SELECT that reads this table."""
+    """Return the table in a plan's SELECT, and the inner SELECT that reads this table."""
     node = next(select.find_all(exp.Table))
     within = node.parent_select
     assert within is not None
@@ -96,7 +96,7 @@ def _source(select: exp.Select) -> tuple[exp.Table, exp.Select]:
 def _without_sort(plan: exp.Select) -> exp.Select:
     """Return a plan without its ORDER BY eventdate and position.
 
-    The plan must get its rows in this order already.
+    The changed plan must read rows that are already in this order.
     """
     plan = plan.copy()
     select: exp.Expression | None = _source(plan)[1]

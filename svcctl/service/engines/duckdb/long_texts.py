@@ -18,14 +18,14 @@ from svcctl.service.engines.duckdb.syntax import literal, quote
 MAX_VECTOR_BYTES = 1 << 26
 """The maximum number of bytes of text in a vector.
 
-If a vector of a row group could have more bytes of text, the row group is read in slices.
+If a vector could have more bytes of text, its row group is read in slices.
 """
 SLICE_BYTES = 1 << 23
 """The usual size of a slice, in bytes of text."""
 MAX_SLICE_BYTES = 1 << 28
-"""The maximum number of bytes of text in a slice, even if every row is as long as the longest row.
+"""The maximum number of rows in a slice, times the bytes of text in the longest row of the row group.
 
-A slice with a single row may have more bytes.
+A slice with a single row may be larger.
 """
 
 
@@ -85,7 +85,7 @@ def groups(cursor: duckdb.DuckDBPyConnection, relation: str, texts: Sequence[str
 
 
 def ranges(groups: Sequence[RowGroup], first: int, last: int) -> Iterator[str]:
-    """Yield conditions. One after the other, they select the rows from `first` up to, but not including, `last`.
+    """Yield conditions that together select the rows from `first` up to, but not including, `last`, in order.
 
     Large row groups are read in slices. Adjacent row groups of usual size are read together.
     """

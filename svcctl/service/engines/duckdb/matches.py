@@ -1,12 +1,12 @@
-"""Reads several parts of a table together while few of their events match the conditions of a plan.
+"""Reads several parts of a table together if few of their events match the conditions of a plan.
 
-A part is a set of files of a table and a range of dates. If a plan reads one part after another, the first rows are
-returned early, and little memory is needed. But files that overlap are read again for each part. So a plan with many
-parts and few matches would be slow.
+A part is a set of files of a table and a range of dates. Reading one part after another returns the first rows early
+and needs little memory. But a file that belongs to several parts is read once for each part. So a plan with many parts
+and few matches would be slow.
 
-So adjacent parts are read together while these parts have few matches. The matches are stored in a temporary table, and
-a SELECT sorts this table. The temporary table has a maximum size. If this size is reached, fewer parts are read
-together. If even two parts have too many matches, the next parts are read one by one.
+If parts are read together, their matches are stored in a temporary table, and a SELECT sorts this table. The table has
+a maximum size. If there are more matches, fewer parts are read together. If even two parts have too many matches, the
+next parts are read one by one.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from svcctl.service.engines.duckdb.syntax import quote
 from svcctl.service.engines.lake.snapshot import SnapshotPart, joined
 
 PARTS_FACTOR = 4
-"""The factor for the number of parts that are read together.
+"""The factor by which the number of parts that are read together grows or shrinks.
 
-If the parts have few matches, the number is multiplied by this factor. If the parts have too many matches, the number
-is divided by this factor.
+The number grows if the parts have few matches, and shrinks if the parts have too many matches.
 """
 
 
@@ -31,10 +30,9 @@ is divided by this factor.
 class Statements:
     """The SELECTs of a plan over one part, which is a set of files and a range of dates.
 
-    `sorted` returns the SELECT of the plan for a part. `unsorted` returns the same SELECT without an order.
-
-    The columns of the SELECT of `unsorted` have the names c0, c1 and so on. The columns of the plan come first. The
-    sort keys come next. `columns` has the plan's names of its columns, and `keys` is the number of sort keys.
+    `sorted` returns a SELECT for the plan's rows in order. `unsorted` returns a SELECT for the same rows in any order.
+    The columns of the unsorted SELECT are named c0, c1 and so on: first the columns of the plan, then the sort keys.
+    `columns` has the names of the plan's columns. `keys` is the number of sort keys.
     """
 
     sorted: Callable[[SnapshotPart], str]
@@ -43,7 +41,10 @@ class Statements:
     keys: int
 
     def of_table(self, table: str) -> str:
-        """Return a SELECT that returns the plan's rows in order, from a table with the rows of `unsorted`."""
+        """Return a SELECT for the plan's rows in order.
+
+        The SELECT reads a table with the rows of an unsorted SELECT.
+        """
         columns = (f"c{index} AS {quote(name)}" for index, name in enumerate(self.columns))
         keys = (f"c{len(self.columns) + index}" for index in range(self.keys))
         return f"SELECT {', '.join(columns)} FROM {table} ORDER BY {', '.join(keys)}"
@@ -54,8 +55,8 @@ def selects(
 ) -> Iterator[str]:
     """Yield SELECTs that together return the rows of a plan. About `sorted_rows` rows are sorted at once.
 
-    The first SELECT returns no rows and only checks the plan. After this check, the search for matches begins. The
-    search may take long, and can be interrupted.
+    The first SELECT returns no rows. It lets the caller check the plan before the search for matches, which may take
+    long.
     """
     yield f"SELECT * FROM ({statements.sorted(parts[0])}) LIMIT 0"
     at, size = 0, 2

@@ -37,7 +37,7 @@ DuckDB reads `?` as the beginning of parameters, and a backslash as a separator.
 MEMORY_LIMIT, SCRATCH_LIMIT = "1GB", "500MB"
 """The maximum memory of DuckDB. MEMORY_LIMIT applies to connections for events, and SCRATCH_LIMIT to other work.
 
-Larger sorts and groups of events use files.
+Sorts and groups of events that need more memory use temporary files.
 """
 ROW_GROUP_SIZE = 61_440
 """The number of rows in a row group of DuckDB. A load holds these rows in memory until the row group is written."""
@@ -96,8 +96,8 @@ _READ = f"""
 def open_file(path: Path | None, *, memory_limit: str, spill: Path | None) -> duckdb.DuckDBPyConnection:
     """Connect to an events file. If `path` is None, connect to a database in memory.
 
-    A missing file is created. Raises the errors of `readable`. Raises UsageError if a newer svcctl or another program
-    has written the file.
+    A missing file is created. Raises UsageError if a newer svcctl or another program has written the file. Also raises
+    the errors of DuckDB, which a `readable` block turns into errors of svcctl.
     """
     if path is not None:
         check_path(str(path), MISREAD, f"the events file {path}", "set SVCCTL_DATA to another directory: ")
@@ -132,9 +132,9 @@ def open_reader(folder: Path | None, *, memory_limit: str, spill: Path | None) -
 
 @contextmanager
 def readable(path: Path | None) -> Iterator[None]:
-    """Raise Locked if DuckDB fails in the block because another process has the file open.
+    """Turn errors of DuckDB in the `with` block into errors of svcctl.
 
-    Raise UsageError for any other error of DuckDB.
+    Raises Locked if another process has the file open, and UsageError for any other error.
     """
     try:
         yield
@@ -194,7 +194,7 @@ def _check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 @contextmanager
 def scratch() -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a connection to an empty database in memory for the block. The connection may be opened in any thread."""
+    """Open a connection to an empty database in memory for the `with` block, in any thread."""
     with _database().cursor() as connection:
         connection.execute("SET enable_progress_bar=false")
         yield connection

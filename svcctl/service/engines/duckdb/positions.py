@@ -1,8 +1,8 @@
 """The positions of rows. A mark is the position of the next row that will be stored.
 
 The rows of a table get consecutive positions in the order in which they are stored. A row keeps its position when other
-rows are removed. Positions without a row are called holes. `main.holes` has the runs of consecutive holes of each
-table. `main.removed` has the latest date of all removed rows of a table.
+rows are removed. A run of positions without rows is called a hole. `main.holes` has the holes of each table.
+`main.removed` has the latest date of all removed rows of each table.
 
 Usually, the first position of a new table is the present time in nanoseconds. If an earlier table with the same name
 had larger positions, the new table begins after these positions. So two tables with the same name never have the same
@@ -10,8 +10,8 @@ positions, even in different files. `main.begun` has the first position of each 
 belongs to an earlier table.
 
 A file can lose its latest rows if its write-ahead log is removed, or if the file is replaced by an older copy. A mark
-may then be after the last row. In this case, the function `skip` leaves a gap after the last row, so that later rows do
-not get the positions of the lost rows. The table `main.gaps` has the gaps.
+may then be after the last row. In this case, the function `skip` adds a hole after the last row, so that later rows do
+not get the positions of the lost rows. `main.gaps` records these holes separately.
 """
 
 from __future__ import annotations
@@ -66,16 +66,16 @@ def end(cursor: duckdb.DuckDBPyConnection, name: str, relation: str | None) -> i
 def missing(cursor: duckdb.DuckDBPyConnection, name: str, relation: str | None, position: int) -> int:
     """Return the number of positions before `position` that the file has lost. Return 0 if no position was lost.
 
-    At some earlier time, `position` must have been the end of the table.
+    `position` is the end of the table at some earlier time.
     """
     [(gap,)] = cursor.execute(_GAP_QUERY, [name, position, position]).fetchall()
     return max(0, position - (end(cursor, name, relation) if gap is None else gap))
 
 
 def skip(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, nanoseconds: int) -> None:
-    """Leave a gap after the last row of a table that has lost rows. The gap ends at the position `nanoseconds`.
+    """Add a hole after the last row of a table that has lost rows.
 
-    `nanoseconds` is the present time.
+    The hole ends at the position `nanoseconds`, which is the present time.
     """
     last = end(cursor, name, relation)
     following = max(last + 1, nanoseconds)
@@ -85,10 +85,9 @@ def skip(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, nanosecond
 
 
 def rows(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, marks: Iterable[Mark | None]) -> list[int | None]:
-    """Return the present row number of each mark. A mark is a position in the table.
+    """Convert marks to row numbers. None is converted to None.
 
-    The number is None for a mark that is None. Raises ServiceError if the table of a mark was dropped or moved, or if
-    rows before a mark were lost.
+    Raises ServiceError if the table of a mark was dropped, replaced or moved, or if rows before a mark were lost.
     """
     marks = list(marks)
     if all(mark is None for mark in marks):
@@ -108,7 +107,7 @@ def rows(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, marks: Ite
 def remove(cursor: duckdb.DuckDBPyConnection, name: str, removed: Sequence[Run], newest: datetime) -> None:
     """Record that rows were removed.
 
-    `removed` has the row numbers that the rows had before the removal. `newest` is the latest date of these rows.
+    `removed` has runs of row numbers from before the removal. `newest` is the latest date of the removed rows.
     """
     holes = cursor.execute(_HOLES, [name]).fetchall()
     _keep_holes(cursor, name, _joined(sorted([*holes, *_positions(holes, removed)])))
@@ -122,7 +121,7 @@ def has_removed(
 ) -> bool:
     """Whether rows that were stored between two marks may have been removed.
 
-    Only rows dated from `start` on are considered.
+    Only rows dated at or after `start` count.
     """
     if not any(date >= start for (date,) in cursor.execute(_NEWEST, [name]).fetchall()):
         return False

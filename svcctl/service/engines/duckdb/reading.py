@@ -18,8 +18,8 @@ from svcctl.service.language.types import Plan
 class Selects:
     """SELECTs that together return the rows of a plan.
 
-    The rows of all SELECTs are numbered from 0. The plan's result has the rows from `skip` up to, but not including,
-    `stop`.
+    The rows of all SELECTs together are numbered from 0. The plan's result has the rows from `skip` up to, but not
+    including, `stop`.
     """
 
     texts: Iterable[str]
@@ -56,10 +56,10 @@ class Reading(ABC):
         skip: int = 0,
         rows_per_batch: int = ROWS_PER_BATCH,
     ) -> Iterator[Statement]:
-        """Run a plan, and return the values of expressions over its rows. The first `skip` rows are left out.
+        """Run a plan, and read the values of SQL expressions for each of its rows. The first `skip` rows are left out.
 
-        In the expressions, the plan's columns have the names c0, c1 and so on. One statement computes both the rows and
-        the expressions. This is faster than two statements. The other arguments have the same meaning as in `stream`.
+        In the expressions, the plan's columns have the names c0, c1 and so on. The other arguments have the same
+        meaning as in `stream`.
         """
         # The plan's own column names cannot be used, because DuckDB ignores the case of names.
         names = ", ".join(f"c{index}" for index in range(plan.width))
@@ -73,7 +73,7 @@ class Reading(ABC):
     def _reading(
         self, plan: Plan, since: Mark | None, until: Mark | None
     ) -> AbstractContextManager[tuple[duckdb.DuckDBPyConnection, Selects]]:
-        """Yield a connection for a plan, and the statements to run on it.
+        """Yield a connection for a plan, and the statements to run on the connection.
 
-        At the end of the block, the statements are stopped.
+        The statements are stopped at the end of the `with` block.
         """

@@ -31,16 +31,14 @@ Window = tuple[datetime | None, datetime | None]
 Source = Callable[[SnapshotPart], str]
 _REGISTERED = "files"
 FILE_TYPES = {**SQL_TYPES, Type.IP4: SQL_TYPES[Type.INT8]}
-"""The DuckDB type in the files of a table, for each type of the query language.
-
-The module `engines.lake.layout` describes the files.
-"""
+"""The DuckDB type in the files of a shared table, for each type of the query language."""
 
 
 class Scanner:
     """A DuckDB database that reads the files of a folder.
 
-    `memory_limit` is the maximum memory of DuckDB. Larger sorts and groups use files in the folder `spill`.
+    `memory_limit` is the maximum memory of DuckDB. Sorts and groups that need more memory use files in the folder
+    `spill`.
     """
 
     def __init__(self, lake: Lake, *, memory_limit: str = MEMORY_LIMIT, spill: Path | None = None) -> None:
@@ -70,11 +68,10 @@ class Scanner:
         columns: Sequence[Column] | None = None,
         window: Window = (None, None),
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Source]]:
-        """Yield a connection, and a function that makes a subquery for a part of the table.
+        """Yield a connection, and a function that returns a subquery for the rows of a part of the table.
 
-        The subquery returns the rows of the part. With `loads`, the subquery returns only the rows of these loads. The
-        subquery may leave out columns that are not in `columns`, and rows with dates outside the window. A subquery is
-        valid until the next call of the function.
+        With `loads`, the subquery returns only the rows of these loads. The subquery may leave out columns that are not
+        in `columns`, and rows with dates outside `window`. A subquery is valid until the next call of the function.
         """
         cursor = self._cursor()
         schema = layout.file_schema(table.columns)
@@ -141,11 +138,10 @@ class Scanner:
 
 
 class _Scan:
-    """Rows that Arrow reads for DuckDB. This object is registered with DuckDB. Each statement reads the rows again.
+    """Rows that Arrow reads for DuckDB. Each statement reads the rows again.
 
-    Arrow's Scanner must not be registered directly, because a deadlock is possible. A registered Scanner holds Python's
-    lock while it starts to read. If a file cannot be read, a thread of Arrow waits for this lock to report the error.
-    In contrast, iterating over the Scanner's batches releases the lock.
+    This object is registered with DuckDB in place of Arrow's Scanner, because a registered Scanner can cause a
+    deadlock. The Scanner would hold Python's lock while a thread of Arrow waits for this lock to report an error.
     """
 
     def __init__(self, scanner: pads.Scanner) -> None:
@@ -161,9 +157,9 @@ class _Scan:
 
 @contextmanager
 def _reachable(name: str, uri: str) -> Iterator[None]:
-    """Raise Unavailable if a file cannot be read, so that a job tries again.
+    """Turn errors of DuckDB about the files of a table into errors of svcctl.
 
-    Raise ServiceError if a file is damaged.
+    Raises ServiceError if a file is damaged, and Unavailable if a file is missing or cannot be read.
     """
     try:
         yield

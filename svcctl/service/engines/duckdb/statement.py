@@ -1,8 +1,6 @@
 """A running DuckDB statement, read as Arrow batches. Errors of DuckDB become errors of svcctl.
 
-Only this module determines the cause of a DuckDB error. Usually, the class of the error shows the cause. The text of
-the error is needed if several causes share a class. The text is also needed for errors that Arrow passes on, because
-Arrow passes on only the text.
+Only this module determines the cause of a DuckDB error. The cause follows from the class and the text of the error.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ _CLASSES: Mapping[str, type[duckdb.Error]] = {
     "Out of Memory": duckdb.OutOfMemoryException,
     "TransactionContext": duckdb.TransactionException,
 }
-"""The DuckDB class of an error that Arrow passes on, by the beginning of the error's text.
+"""The class of a DuckDB error that Arrow passes on as text, by the beginning of the text.
 
 If the beginning is not listed here, DuckDB has refused the statement.
 """
@@ -42,10 +40,7 @@ _ERROR = re.compile(r"^(?:([A-Z][A-Za-z ]+) Error: )+")
 
 
 class Cause(Enum):
-    """The cause of a DuckDB error.
-
-    The class of the error shows the cause. If several causes share a class, the text of the error shows the cause.
-    """
+    """The cause of a DuckDB error."""
 
     REFUSED = "the statement, or a value in it"
     FAILED = "DuckDB or the machine failed"
@@ -107,15 +102,16 @@ def _kind(error: BaseException) -> type[duckdb.Error] | None:
 
 
 _TOO_LARGE = {"query": "narrow the range or group by less", "load": "nothing was changed; load fewer events at a time"}
-"""The hint of the error for too little memory, for each kind of work."""
+"""The hints for the error that a query or a load needs too much memory."""
 
 
 @contextmanager
 def translated(work: str = "query") -> Iterator[None]:
-    """Turn errors of DuckDB, also if Arrow passes them on, into StatementFailed with a message of one line.
+    """Turn errors of DuckDB in the `with` block into StatementFailed with a message of one line.
 
-    `work` is a key of _TOO_LARGE. If DuckDB or the machine failed, the error has the code 500. If DuckDB refused the
-    statement or a value in the statement, the error has no code.
+    This includes errors of DuckDB that Arrow passes on. `work` is a key of _TOO_LARGE. The error has the code 507 if
+    the disk is full, and the code 500 for other failures of DuckDB or of the machine. The error has no code if there
+    was too little memory, or if DuckDB refused the statement or a value in the statement.
     """
     try:
         yield
@@ -135,12 +131,12 @@ VECTOR_ROWS = 2048
 class Statement:
     """A Stream of the rows of several SELECTs, one after the other.
 
-    The rows of all SELECTs are numbered from 0. The rows from `skip` up to, but not including, `stop` are returned. A
-    batch has at most `rows_per_batch` rows, and at most about BYTES_PER_BATCH bytes. The first batch has at most
-    VECTOR_ROWS rows, so that it is returned early.
+    The rows of all SELECTs together are numbered from 0. The rows from `skip` up to, but not including, `stop` are
+    returned. A batch has at most `rows_per_batch` rows, and at most about BYTES_PER_BATCH bytes. The first batch has at
+    most VECTOR_ROWS rows, so that it is returned early.
 
-    The first SELECT is checked at once. The other SELECTs are made while rows are read. To make the other SELECTs,
-    further queries may be needed. An interrupt also stops these queries. Closing the stream closes its connection.
+    The constructor checks the first SELECT. Each other SELECT is taken from `selects` only when its rows are needed.
+    Making a SELECT may need further queries, which an interrupt also stops. Closing the stream closes its connection.
     """
 
     def __init__(

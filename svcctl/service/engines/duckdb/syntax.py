@@ -15,7 +15,7 @@ LINE = "(line)"
 SHORT_ROW = "(short)"
 """The name of the column that is true for csv rows with too few cells."""
 VALUES = "(values)"
-"""The name of the column with the typed values of a row of text."""
+"""The name of the column that holds the converted values of a row of text, as a struct."""
 RESERVED = (LINE, SHORT_ROW, VALUES, "(when)", "(marks)", "(misfit)", "(skipped)", "(nulls)", "(text)", "(keys)")
 """The names of columns that are added to a file's own columns while the file is read."""
 
@@ -79,7 +79,4 @@ DEFINED = f"""
             OR value = ''
         THEN concat('"', replace(value, '"', '""'), '"') ELSE value END;
 """
-"""SQL that defines the macros. The macros are never stored.
-
-The macros are in `memory`, the first database of each connection.
-"""
+"""SQL that defines the macros in `memory`, the first database of each connection."""

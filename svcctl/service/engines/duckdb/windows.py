@@ -22,9 +22,9 @@ SORTED_ROWS = 250_000
 Rows with the same date are always sorted together.
 """
 MOST_WINDOWS = 40
-"""The maximum number of windows. For each window, DuckDB reads all parts of the file that have events of the window."""
+"""The maximum number of windows."""
 SAMPLED_ROWS = 500_000
-"""The number of events in the sample: 244 of DuckDB's vectors. Reading the sample takes milliseconds."""
+"""The number of events in the sample. Reading the sample takes milliseconds."""
 _DATE = exp.column("eventdate", table="t", quoted=True)
 
 
@@ -49,10 +49,10 @@ def windowed(
 
 
 def _bounds(cursor: duckdb.DuckDBPyConnection, within: exp.Select, events: int, sorted_rows: int) -> list[int]:
-    """Return the dates between the windows of the events of `within`, in epoch microseconds.
+    """Return the dates that separate the windows, in epoch microseconds.
 
-    Usually, a window has about `sorted_rows` events. If this would make more than MOST_WINDOWS windows, a window has
-    more events.
+    A window has about `sorted_rows` events. If this would make more than MOST_WINDOWS windows, a window has more
+    events.
     """
     if events <= sorted_rows:
         return []

@@ -1,8 +1,8 @@
 """The shared folder at a URI: its objects, and the settings with which libraries access the objects.
 
-If the disk of a folder is not mounted, the folder must not look like a folder without tables. The same is true if the
-folder was moved away. So each folder has an identity, which is stored in an object in the folder. All code that reads
-or writes the folder runs in a `with` block of `reading`, `checked` or `writing`. These methods check the identity.
+A folder that was moved away, or is on a disk that is not mounted, must not be mistaken for a folder without tables. So
+each folder has an identity, which is stored in an object in the folder. All code that reads or writes the folder runs
+in a `with` block of `reading`, `checked` or `writing`. These methods check the identity.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ MISREAD: Mapping[str, re.Pattern[str]] = {
     "s3": re.compile(f"[{_MISREAD}#]|{_NO_NAME}"),
     "hdfs": re.compile(f'[{_MISREAD}# "<>`]|[^\0-\x7f]|{_NO_NAME}'),
 }
-"""Patterns for characters in a path that a library misreads, by the scheme of the folder's URI.
+"""Patterns for characters that a library misreads in a path, by the scheme of the folder's URI.
 
-The library would take such a character for an escape, a pattern or a separator, or would change the path. A load would
-then store rows where no query finds them, or a query would read the wrong folder.
+With such a character in the path, a load could store rows where no query finds them, or a query could read the wrong
+folder.
 """
 
 LOCK_SECONDS = 60.0
@@ -113,12 +113,10 @@ class Folder:
         return content.decode(errors="replace").strip() or None
 
     def require(self, identity: str | None = None) -> None:
-        """Raise Unavailable if the folder is missing or was replaced by another folder.
+        """Raise Unavailable if the folder is missing, or if another folder is in its place.
 
-        A folder is also missing while its disk is not mounted.
-
-        From now on, the folder must have the identity `identity`. If `identity` is None, the folder must keep the
-        identity that was read first.
+        The folder must have the identity `identity`, now and at later checks. If `identity` is None, the folder must
+        have the same identity as at earlier checks.
         """
         self._identity = identity or self._identity
         cannot, current = f"cannot read the shared folder {self.uri}", self.identity()
@@ -138,9 +136,9 @@ class Folder:
 
     @contextmanager
     def checked(self) -> Iterator[None]:
-        """Raise Unavailable if the folder is missing or was replaced. This is checked before and after the block.
+        """Raise Unavailable if the folder is missing or was replaced, before or after the `with` block.
 
-        This error takes precedence over an error in the block.
+        This error replaces any error of the block.
         """
         self.require()
         try:
@@ -150,13 +148,16 @@ class Folder:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Raise Unavailable if the block may have read from another folder."""
+        """Read from the folder in the `with` block.
+
+        Raises Unavailable if the folder is missing or was replaced, or if the storage refuses access.
+        """
         with self.checked(), self._granted():
             yield
 
     @contextmanager
     def _granted(self) -> Iterator[None]:
-        """Raise Unavailable if the storage refuses access in the block, because access may be granted later."""
+        """Raise Unavailable if the storage refuses access in the `with` block."""
         try:
             yield
         except UsageError as error:
@@ -187,10 +188,10 @@ class Folder:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Run a commit in the block. If several writers try to make the same commit, only one of them succeeds.
+        """Run a commit in the `with` block. If several writers try to make the same commit, only one of them succeeds.
 
-        Raises UsageError if two writers of the same object could both succeed on this store. If Unavailable is raised,
-        the commit may or may not have been made.
+        Raises UsageError if the store cannot guarantee this. If Unavailable is raised, the commit may or may not have
+        been made.
         """
         with self.checked(), self._exclusive():
             yield
@@ -253,7 +254,7 @@ def _check(uri: str) -> None:
 def _check_characters(uri: str) -> None:
     """Raise UsageError for a path that a library misreads.
 
-    For a local folder, also check the path to which links lead.
+    For a local folder, also check the path to which symbolic links lead.
     """
     scheme, _, rest = uri.partition("://") if "://" in uri else ("", "", uri)
     path = rest.partition("/")[2] if scheme == "hdfs" else rest  # the host may have brackets

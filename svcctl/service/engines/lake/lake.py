@@ -55,7 +55,7 @@ class Lake:
     """The tables below a URI: a local folder, `hdfs://host:port/folder` or `s3://bucket/folder`.
 
     This class has the methods of `Tables` that need only the log. The subclass LakeTables adds the methods that read or
-    sort rows. The environment has the credentials for the store, as for destinations (see storage/s3.py and hdfs.py).
+    sort rows. `environment` has the credentials for the store (see storage/s3.py and storage/hdfs.py).
     """
 
     def __init__(self, uri: str, environment: Mapping[str, str], *, lock_file: Path | None = None) -> None:
@@ -68,7 +68,7 @@ class Lake:
         self._listed_at = -LIST_SECONDS
 
     def tables(self) -> Mapping[str, Table]:
-        """Return the tables by name.
+        """Return the tables, keyed by name.
 
         All changes by this process are included. Changes by other processes appear within a second.
         """
@@ -89,7 +89,7 @@ class Lake:
         return self.reader(name).snapshot
 
     def reader(self, name: str) -> SnapshotReader:
-        """Return the reader of a table. The reader has read the newest version of the table."""
+        """Return a reader that has just read the newest version of a table."""
         with self._reading():
             return self._read(name)
 
@@ -102,9 +102,9 @@ class Lake:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Forget all readers of tables if the block raises Unavailable.
+        """Read from the folder in the `with` block. If Unavailable is raised, discard all readers of tables.
 
-        The block may have read from another folder in this case.
+        The readers may have read from another folder in this case.
         """
         try:
             with self.folder.reading():
@@ -168,10 +168,7 @@ class Lake:
         return any(cut > start for cut in marks.cuts(self.log(name), snapshot, until))
 
     def between(self, snapshot: Snapshot, since: Mark | None, until: Mark | None) -> Loads | None:
-        """Return the loads between the marks `since` and `until`, from the log of the snapshot's table.
-
-        Return None if both marks are None.
-        """
+        """Return the loads between the marks `since` and `until`. Return None if both marks are None."""
         return marks.loads(self.log(snapshot.name), snapshot, since, until)
 
     def create(self, name: str, columns: Sequence[Column]) -> Table:
@@ -198,8 +195,11 @@ class Lake:
         `rewritten` has the actions that add the rewritten files.
 
         Raises AlreadyLoaded if the table has a load with this ID. Raises ServiceError if another process drops or
-        replaces the table at the same time. Raises ColumnsChanged if another process changes the columns of the table
-        at the same time. If `rewritten` has actions, any commit by another process also raises ColumnsChanged.
+        replaces the table at the same time.
+
+        Raises ColumnsChanged if another process changes the columns at the same time. Without `change`, columns that
+        another process adds are accepted. If `rewritten` has actions, any commit by another process raises
+        ColumnsChanged.
         """
         name, columns = table.name, table.columns if change is None else change.after
         if id_ is not None and self.has_load(name, id_):
@@ -331,8 +331,8 @@ class Lake:
     ) -> None:
         """Replace the files `old` by new files with the same rows. Rows with dates before `cut` may be left out.
 
-        Raises ServiceError if another process has removed one of the old files. Marks stay the same, because a
-        replacement of files is not a load.
+        `adds` has the actions that add the new files. Marks stay valid. Raises ServiceError if another process has
+        removed one of the old files.
         """
         gone = frozenset(old)
         now = seconds_to_ms(time.time())
@@ -382,7 +382,7 @@ def removal(table: Snapshot, path: str, now: int) -> dict[str, Any]:
 
 
 def _within(table: str, load: str) -> str:
-    """Return the ID of a load in the log. This ID begins with the table's ID.
+    """Return the ID under which the log records a load: the table's ID, followed by the load's ID.
 
     The table's ID is needed because the log may also have loads of earlier tables with the same name.
     """

@@ -22,13 +22,13 @@ from svcctl.service.language.types import Column, Type
 
 TYPE_KEY = "svcctl.type"
 LOADED_KEY = "svcctl.load"
-"""The key under which the commit of a load has the number of the load."""
+"""The key of a number in a commit that stores a load: the number of the load."""
 REMOVED_KEY = "svcctl.removed"
 """The key of a date in a commit that removes events. All removed events are earlier than this date."""
 ADDED_KEY = "svcctl.added"
 """The key of a number in the configuration of a table: the number of columns that loads have added to the table."""
 DROPPED_KEY = "svcctl.dropped"
-"""The key that is in the configuration of a table if the table was dropped."""
+"""The key that marks a table as dropped, in the configuration of the table."""
 
 DELTA: Mapping[Type, str] = {
     Type.TIMESTAMP: "timestamp_ntz",
@@ -71,7 +71,7 @@ def hidden(columns: Iterable[Column]) -> Hidden:
 
 
 def stored(type_: Type) -> pa.DataType:
-    """Return the Arrow type of a column in files."""
+    """Return the Arrow type in which files store values of a type of the query language."""
     return pa.int64() if type_ is Type.IP4 else ARROW[type_]
 
 

@@ -29,9 +29,9 @@ class CommitEntry:
     """A commit in the log of a table.
 
     `load` is the number of the load that the commit stores. `begun` is the ID of the table if the commit creates the
-    table or changes its columns. `removed` has the paths of the files that the commit removes. `loaded_ids` has the IDs
-    (see `load_id` of `Tables.append`) that the commit records. `commit` is the ID of the commit. If the commit may have
-    removed events, these events are dated before `cut`. If the commit has removed no events, `cut` is None.
+    table or changes its columns. `removed` has the paths of the files that the commit removes. `loaded_ids` has the
+    load IDs that the commit records (see `load_id` of `Tables.append`). `commit` is the ID of the commit. All events
+    that the commit may have removed are dated before `cut`. If the commit has removed no events, `cut` is None.
     """
 
     load: int | None
@@ -78,12 +78,12 @@ class Log:
         cut: datetime | None = None,
         conflict: Callable[[CommitEntry], None] | None = None,
     ) -> int:
-        """Add a version to the log. `version` is the last known version. Returns the number of the new version.
+        """Add a version to the log after the last known version, `version`. Returns the number of the new version.
 
         The function `actions` returns the content of the commit. If other writers have added versions meanwhile,
-        `conflict` is called with each of their commits, and may raise an error. If `conflict` raises no error,
-        `actions` is called again. Raises Unavailable if the previous version is missing, because a gap in the log would
-        destroy the table.
+        `conflict` is called with each of their commits. If `conflict` raises an error, no version is added. Otherwise,
+        `actions` is called again for the next attempt. Raises Unavailable if the previous version is missing from the
+        log, or if too many other writers add versions.
         """
         mark = uuid.uuid4().hex
         info: Action = {
@@ -125,8 +125,7 @@ class Log:
 def _cut(info: Action, actions: Sequence[Action]) -> datetime | None:
     """Return the date before which a commit may have removed events. Return None if the commit has removed no events.
 
-    If a commit removes events but does not state the date, it may have removed any event. In this case, the latest
-    possible date is returned.
+    For a commit that removes events but does not state the date, return the latest possible date.
     """
     if REMOVED_KEY in info:
         return datetime.fromisoformat(info[REMOVED_KEY])

@@ -40,9 +40,9 @@ def check(snapshot: Snapshot | None, name: str, of: Mark) -> int:
 
 
 def loads(log: Log, snapshot: Snapshot, since: Mark | None, until: Mark | None) -> Loads | None:
-    """Return the load operations that come after the mark `since`, up to the mark `until`.
+    """Return the loads after the mark `since`, up to the mark `until`.
 
-    A mark is a position in the log of the table. Returns None if both marks are None.
+    Return None if both marks are None.
     """
     first = None if since is None else check(snapshot, snapshot.name, since)
     last = None if until is None else check(snapshot, snapshot.name, until)
@@ -55,7 +55,7 @@ def loads(log: Log, snapshot: Snapshot, since: Mark | None, until: Mark | None) 
 
 
 def cuts(log: Log, snapshot: Snapshot, until: Mark | None) -> Iterator[datetime]:
-    """Yield a date for each commit after the mark `until`, if the commit may have removed events.
+    """Yield a date for each commit that comes after the mark `until` and may have removed events.
 
     The removed events are earlier than this date.
     """

@@ -12,7 +12,7 @@ from svcctl.service.language.types import Plan
 
 
 def counted(plan: Plan, files: Sequence[File], loads: Loads | None) -> tuple[Plan, Sequence[File]]:
-    """If a plan only counts all events of a range, use the row counts in the log instead of reading the files.
+    """Replace reads of files by row counts from the log, if a plan only counts all events of a range of dates.
 
     Returns the changed plan, and the files that the plan must still read. Any other plan is returned unchanged,
     together with all files.

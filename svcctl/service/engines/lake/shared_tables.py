@@ -89,8 +89,8 @@ class LakeTables(Lake):
     ) -> list[Action]:
         """Rewrite all files of a table if a change widens columns or renames hidden columns.
 
-        Returns the actions that add the new files. If the change does neither, nothing is rewritten, and the result is
-        empty. Raises UsageError if a value would change.
+        Returns the actions that add the new files. For other changes, nothing is rewritten, and the result is empty.
+        Raises UsageError if a value would change.
         """
         now = hidden(change.after)
         if not change.widened and now == table.hidden:
@@ -185,7 +185,10 @@ class LakeTables(Lake):
         *,
         go_on: Callable[[], None] | None = None,
     ) -> None:
-        """Write the rows of files that meet a condition, in order. `select` (without FROM) defines the columns."""
+        """Write rows of some files in order. Only rows that meet the condition are written.
+
+        `select` is a SELECT without FROM. It defines the columns.
+        """
         names = table.hidden
         order = f"ORDER BY {', '.join(map(quote, ('eventdate', names.load, names.row)))}"
         with self.scanner.scanning(table) as (cursor, source):

@@ -29,9 +29,9 @@ The missing versions may be at the beginning of the log or between other version
 SORTED_ROWS = 500_000
 """The number of rows of overlapping files that are sorted at once. These rows need about 100 MB."""
 SORTED_BYTES = 1 << 22
-"""The number of bytes of files with large rows that are sorted at once."""
+"""The number of bytes of compressed files that are sorted at once, if the files have large rows."""
 LARGE_ROW = 256
-"""A row is large if it has more bytes than this in the compressed file."""
+"""A row is large if it has more than this number of bytes in a compressed file."""
 ORDERED = "ordered-"
 """The prefix in the name of a file with rows in the order of eventdate, load and row."""
 NO_LOAD = 0
@@ -93,10 +93,9 @@ class Loads:
         return any(first <= number <= last for number in self.numbers)
 
     def have_all(self, files: Iterable[File]) -> bool:
-        """Whether every row of the files is known to belong to these loads. If so, the rows need no filter.
+        """Whether all rows of the files are known to belong to these loads. If so, the rows need no filter.
 
-        Pass only files for which `may_be_in` is true. If all rows of such a file come from a single load, this load is
-        in the set.
+        `may_be_in` must be true for each file.
         """
         return (self.excluded and not self.numbers) or all(file.loads[0] == file.loads[1] for file in files)
 
@@ -172,7 +171,7 @@ class SnapshotPart:
     end: datetime | None = None
 
     def rows_of(self, sorted_rows: int) -> int:
-        """Return the number of rows of this part that need as much memory as `sorted_rows` rows of usual size."""
+        """Return how many rows of this part need as much memory as `sorted_rows` rows of usual size."""
         return min((sorted_rows * file.rows // file.weight for file in self.files), default=sorted_rows)
 
 
@@ -231,11 +230,10 @@ def _overlapping(files: Sequence[File]) -> Iterator[list[File]]:
 
 
 def _cut(files: Sequence[File], start: datetime, end: datetime, sorted_rows: int) -> list[SnapshotPart]:
-    """Halve a range repeatedly, until each part has at most about `sorted_rows` rows.
+    """Split a range of dates into parts with at most about `sorted_rows` rows each.
 
-    The range begins with `start` and ends before `end`.
-
-    The number of rows is estimated. The estimate assumes that the dates in a file are evenly distributed.
+    The range begins with `start` and ends before `end`. The range is halved until its parts are small enough. The
+    number of rows is estimated, as if the dates in each file were evenly distributed.
     """
     part_files = [file for file in files if file.oldest < end and file.end > start]
     rows = sum(
@@ -348,8 +346,7 @@ def _check_readable(name: str, table: DeltaTable, configuration: Mapping[str, st
 def _file(table: str, names: Hidden, row: Mapping[str, Any]) -> File | None:
     """Return a File from the file's statistics in the log. Return None if the file is empty.
 
-    Raises ServiceError if the file has no statistics, because the file cannot be left out without losing rows. Also
-    raises ServiceError if the file has rows without a date, because no query would find such rows.
+    Raises ServiceError if the file has no statistics, or if the file has rows without a date.
     """
     rows = row.get("num_records")
     if rows == 0:

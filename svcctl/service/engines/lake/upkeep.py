@@ -20,8 +20,8 @@ SMALL_ROWS = 1_000_000
 def vacuum(lake: Lake, name: str, keep: timedelta) -> int:
     """Remove the files that the table has not needed for the time `keep`. Returns the number of removed files.
 
-    All files of a dropped table are removed. The files of a killed load look like the files of a running load. So files
-    of killed loads are removed only if `keep` is at least a day.
+    These include the files of a dropped table. If `keep` is at least a day, the files of killed loads are also removed.
+    With a shorter time, such files could belong to a load that is still running.
     """
     reader = lake.reader(name)
     if reader.version < 0:
@@ -37,10 +37,9 @@ def vacuum(lake: Lake, name: str, keep: timedelta) -> int:
 
 
 def together(files: Iterable[File]) -> list[list[File]]:
-    """Return the groups of files to merge.
+    """Return the groups of files to merge. All files of a group have the same day.
 
-    The files of a group have the same day. Files are in a group if their dates overlap, if the rows of a file are not
-    in order, or if the files are small and adjacent.
+    Files are merged if their dates overlap, if the rows of a file are not in order, or if adjacent files are small.
     """
     groups: list[list[File]] = []
     for file in sorted(files, key=lambda file: (file.day, file.oldest, file.newest)):

@@ -29,7 +29,7 @@ ROWS_PER_GROUP = 122_880
 BYTES_PER_GROUP = 1 << 26
 """The approximate maximum size of a row group in bytes."""
 LARGE_ROW, VECTOR = 1 << 11, 2048
-"""If rows have more than LARGE_ROW bytes, row groups are smaller, because DuckDB always holds VECTOR rows in memory."""
+"""The maximum size of a row group is LARGE_ROW * VECTOR bytes if its rows have more than LARGE_ROW bytes."""
 ROWS_PER_FILE = 4_000_000
 _DAY = 86_400_000_000
 
@@ -37,9 +37,10 @@ _DAY = 86_400_000_000
 class CommitFiles(AbstractContextManager["CommitFiles"]):
     """The files that are written for one commit. The rows of each written batch must be in order of eventdate.
 
-    If a batch begins earlier than the previous batch ended, another file begins. If `keep` is not called in the block,
-    the files and empty folders are removed at the end of the block. If the block raises Unavailable, the files stay,
-    because the commit may have been made. If the commit was not made, the module `upkeep` removes the files later.
+    If a batch begins earlier than the previous batch ended, another file begins. The files are kept if `keep` is called
+    in the `with` block. They are also kept if the block raises Unavailable, because the commit may have been made. If
+    the commit was not made, the module `upkeep` removes the files later. In all other cases, the files and empty
+    folders are removed at the end of the block.
     """
 
     def __init__(self, folder: Folder, table: str, columns: Sequence[Column]) -> None:

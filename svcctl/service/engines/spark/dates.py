@@ -1,8 +1,8 @@
 """Formats and parses dates in Spark's SQL, with the date patterns of the query language.
 
 The embedded engine accepts one digit instead of two, and blanks around a date. Spark's own parser accepts neither, so a
-text is parsed with a regular expression. Spark writes a sign before years of more than four digits, so years are
-written with SQL of this module.
+text is parsed with a regular expression. Spark writes a sign before years of more than four digits, so this module
+writes years with other SQL.
 """
 
 from __future__ import annotations
@@ -73,17 +73,14 @@ def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
 def _date_format(time: str, parts: Iterable[DatePart | str]) -> str:
     """Return SQL that writes a timestamp as text with some parts of a date pattern.
 
-    The letters of these parts are the same in Java's date patterns, which Spark uses.
+    These parts have the same letters in Java's date patterns, which Spark uses.
     """
     java = (part.value if isinstance(part, DatePart) else "'" + part.replace("'", "''") + "'" for part in parts)
     return f"date_format({time}, {_literal(''.join(java))})"
 
 
 def _written(text: str) -> str:
-    """Return a regular expression for the text between two parts of a pattern.
-
-    Blanks in the text match any number of blanks.
-    """
+    """Return a regular expression for a literal text in a date pattern. Blanks match any number of blanks."""
     pieces = re.split(r"([ \t\n\x0b\f\r]+)", text)
     return "".join(_BLANK if index % 2 else escaped(piece) for index, piece in enumerate(pieces))
 

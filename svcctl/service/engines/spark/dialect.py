@@ -90,10 +90,9 @@ class SparkDialect:
 
 
 class _SparkJson:
-    """The JsonSql of Spark.
+    """Spark's SQL for operations on JSON texts.
 
-    A path is looked up one step at a time. If several members have the same name, different servers would choose
-    different members for the whole path.
+    A path is looked up one step at a time. For a whole path, servers differ if several members have the same name.
     """
 
     def replace_matches(self, sql: exp.Expr, pattern: str, replacement: str, times: int = 1) -> exp.Expr:
@@ -116,7 +115,7 @@ class _SparkJson:
 
 
 def _but_smallest(sql: exp.Expr) -> exp.Expr:
-    """Return SQL for an int8 number. The smallest int8 number becomes null, because its negative is not an int8."""
+    """Return SQL that replaces the smallest int8 number by null, because its negative is not an int8."""
     return exp.Nullif(this=sql, expression=_MIN_INT8.copy())
 
 

@@ -1,7 +1,7 @@
 """Runs plans on Spark. Spark and this service must both have access to the shared folder of tables.
 
 A plan becomes a statement with a list of the files that the plan needs, and with the columns of these files. So Spark
-need not know the format of the tables, and reads exactly the files of the snapshot.
+need not know the format of the tables.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _name_of_files() -> str:
 
 
 def _over_files(plan: Plan, table: Snapshot, loads: Loads | None, matcher: Matcher, files_name: str) -> exp.Select:
-    """Return the plan's SELECT over the rows of the files. In this SELECT, the table `files_name` has these rows."""
+    """Return the plan's SELECT over the rows of some files. The SELECT reads these rows from the table `files_name`."""
     select = plan.select.copy()
     node = next(node for node in select.find_all(exp.Table))
     for regexp in list(select.find_all(exp.RegexpLike, exp.RegexpExtract)):

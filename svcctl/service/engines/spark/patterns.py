@@ -5,8 +5,8 @@ expressions. The server Sail uses the regular expressions of Rust's package rege
 meaning in RE2, Java and Rust.
 
 This module rewrites the other parts: ASCII classes (\\d, \\w, \\s, \\b and [:alpha:]), the meaning of a dot and of $ at
-the end of a line, names of groups, quotes, octal numbers, and brackets and operators inside a class. The translation
-adds no capturing groups. A pattern must be valid in RE2.
+the end of a line, names of groups, quoted text (\\Q...\\E), octal numbers, and brackets and operators inside a class.
+The translation adds no capturing groups. A pattern must be valid in RE2.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _TOKEN = re.compile(
 
 @lru_cache(maxsize=1024)
 def pattern_for(pattern: str, matcher: Matcher) -> str:
-    """Return the pattern in the syntax of the matcher."""
+    """Return an RE2 pattern in the syntax of Java or of Rust."""
     return _FLAGS[matcher] + "".join(_pieces(pattern, matcher))
 
 
@@ -139,7 +139,7 @@ def _pieces(pattern: str, matcher: Matcher) -> Iterator[str]:
 
 
 def _escape(token: re.Match[str], matcher: Matcher) -> str:
-    """Translate an escape (a backslash and a character) outside of a class."""
+    """Translate an escape (a backslash and a character) outside of a character class."""
     escape = token["escape"]
     if escape in "bB":
         return _EDGES[matcher, escape]
@@ -165,7 +165,7 @@ def _flags(flags: str, close: str, matcher: Matcher, lines: list[bool]) -> str:
 
 
 def _class(tokens: list[re.Match[str]], index: int, matcher: Matcher) -> tuple[int, str]:
-    """Translate the class that begins before the token `index`.
+    """Translate a character class. `index` is the index of the token after the opening bracket.
 
     Returns the index of the token after the class, and the text of the translated class.
     """
@@ -193,7 +193,7 @@ def _class(tokens: list[re.Match[str]], index: int, matcher: Matcher) -> tuple[i
 
 
 def _named(token: re.Match[str]) -> str | None:
-    """Translate an ASCII class, such as \\d, inside another class. Return None for any other token.
+    """Translate an ASCII class, such as \\d, inside a character class. Return None for any other token.
 
     A negated class, such as \\D, becomes a class of all other characters.
     """
@@ -206,7 +206,7 @@ def _named(token: re.Match[str]) -> str | None:
 
 
 def _translated(token: re.Match[str], matcher: Matcher) -> str:
-    """Translate a token that has the same meaning inside and outside of a class."""
+    """Translate a token that has the same meaning inside and outside of a character class."""
     match token.lastgroup:
         case "quoted":
             return "".join(map(_point, token["quoted"]))
@@ -225,9 +225,9 @@ def _translated(token: re.Match[str], matcher: Matcher) -> str:
 
 
 def _property(text: str, matcher: Matcher) -> str:
-    """Translate a Unicode class.
+    """Translate a Unicode class, such as \\p{Greek}.
 
-    Java has another prefix for scripts. Only RE2 allows a negation inside the braces.
+    In Java, the name of a script has the prefix Is. Only RE2 allows a negation inside the braces, such as \\p{^Greek}.
     """
     kind, name = text[0], text[1:].strip("{}")
     if name.startswith("^"):

@@ -1,10 +1,9 @@
 """The connection to a server that supports Spark Connect: its session, TLS and token, and its errors.
 
-Errors of the server become errors of svcctl. A session ends with the process of the server, and the server may also end
-an idle session. If the session has ended, the next statement begins a new session. So a restarted server is used at
-once.
+Errors of the server become errors of svcctl. A session ends when the server's process ends, and the server may also end
+an idle session. The next statement then begins a new session.
 
-This module sends the messages itself. Spark's own client would wait minutes for a server that has stopped, and cannot
+This module sends gRPC messages itself. Spark's own client would wait minutes for a server that has stopped, and cannot
 be interrupted. This module never logs or prints the token.
 """
 
@@ -32,7 +31,7 @@ PORT = 15002
 REACHED_SECONDS = 3.0
 """The maximum time, in seconds, to wait until a server answers. The server may be restarting."""
 REASON_SECONDS = 0.2
-"""The time, in seconds, to wait for the reason why a server does not answer."""
+"""The maximum time, in seconds, to find the reason why a server does not answer."""
 REQUEST_SECONDS = 30.0
 """The maximum time, in seconds, for a server to begin or end a session, or to receive an interrupt."""
 MESSAGE_BYTES = 128 << 20
@@ -54,7 +53,7 @@ _WHY = {
     "Failed parsing HTTP/2": ": the server there does not speak Spark Connect, or requires TLS",
     "WRONG_VERSION_NUMBER": ": the server there does not speak TLS, which a token or SVCCTL_SPARK_CA_BUNDLE requires",
 }
-"""The text of the reason why a server does not answer, by a part of gRPC's message."""
+"""The end of the error message for a server that does not answer, by a part of gRPC's message."""
 _REFUSED = ("UNAUTHENTICATED", "PERMISSION_DENIED", "UNIMPLEMENTED")
 _BROKEN = re.compile(r"Stream removed|Received (?:RST_STREAM|GOAWAY)|Socket closed|Connection reset")
 """A pattern for gRPC's message when a proxy in front of the server ends a call."""
@@ -160,10 +159,7 @@ class Session:
         self._stub.Config(request, metadata=self._metadata, timeout=REQUEST_SECONDS)
 
     def interrupt(self, tag: str) -> None:
-        """Stop the work of a plan on the server.
-
-        Errors are ignored. If the server does not answer, there is no work to stop.
-        """
+        """Stop the work of a plan on the server. Errors of the server are ignored."""
         import grpc
 
         kind = self.proto.InterruptRequest.InterruptType.INTERRUPT_TYPE_TAG
@@ -213,8 +209,8 @@ class SparkConnection:
     def session(self, *, answers: bool = False) -> Session:
         """Return the current session. If there is no session, begin a new session.
 
-        With `answers`, the server is known to answer, so this method does not wait for the server. Raises Unavailable
-        if the server does not answer, and ServiceError if the server refuses access.
+        If `answers` is True, this method does not check that the server answers. Raises Unavailable if the server does
+        not answer, and ServiceError if the server refuses access.
         """
         with self._lock:
             if self._session is None:
@@ -277,9 +273,9 @@ class SparkConnection:
 
     @contextmanager
     def translated(self, session: Session | None) -> Iterator[None]:
-        """Turn errors of the server into ServiceError, or into Unavailable if the server may answer later.
+        """Turn errors of the server in the `with` block into ServiceError or Unavailable.
 
-        The message of the error has one line.
+        Unavailable means that the server may answer later. The message of the error has one line.
         """
         import grpc
         import pyarrow as pa
@@ -321,10 +317,9 @@ def status(error: Exception) -> str | None:
 
 
 def _import_messages() -> None:
-    """Import the messages of Spark's client, without its warnings about packages that are not needed here.
+    """Import the messages of Spark's client, without its warnings.
 
-    Some programs, such as a worker of pytest, have no file. Spark's client mistakes such a program for a tool of Spark,
-    and ends the program. So the program gets a file name during the import.
+    The import would end a program that has no file name. So such a program gets a file name during the import.
     """
     main = sys.modules["__main__"]
     nameless = not hasattr(main, "__file__")

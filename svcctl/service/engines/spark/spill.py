@@ -217,10 +217,7 @@ class _Part:
 
 
 def merged(parts: Sequence[_Part]) -> Iterator[pa.RecordBatch]:
-    """Merge the rows of all files in order.
-
-    Some servers distribute the rows among the files, and others fill one file after another.
-    """
+    """Merge the rows of all files in order."""
     waiting = [(part.first, index) for index, part in enumerate(parts)]
     heapify(waiting)
     while waiting:

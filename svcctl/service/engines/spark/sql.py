@@ -1,8 +1,8 @@
 """Writes Spark's SQL with sqlglot, and corrects the SQL where Spark differs from the query language.
 
-The results are the same as in the embedded engine. Aggregates skip nulls. A binary number halfway between two results
-is rounded away from zero. Percentiles are interpolated linearly, with the operations in the same order. Zeros keep
-their sign.
+The results are the same as in the embedded engine. Aggregates skip nulls. Rounding a number halfway between two results
+goes away from zero. Percentiles are interpolated linearly, with the operations in the same order. Zeros keep their
+sign.
 """
 
 from __future__ import annotations
@@ -17,28 +17,27 @@ from sqlglot.generators.spark import SparkGenerator
 MAX_ROWS = 2**31 - 1
 """The maximum limit and the maximum offset that Spark accepts."""
 _ALL_WHOLE = "9007199254740992D"
-"""2^53. Every float8 from this number on is a whole number.
+"""2^53. Every float8 that is at least as large is a whole number.
 
-Such a number is not cast to Spark's int8, because the cast of a large number may overflow.
+Such a number is not cast to Spark's int8, because the cast may overflow.
 """
 _SPLIT = "134217729D"
 """2^27 + 1. This factor splits a float8 into two halves. The product of two such halves is exact."""
 REPEATED = 80
-"""The maximum length, in characters, of SQL that is written several times.
+"""The maximum length, in characters, of a value's SQL that is repeated in other SQL.
 
-Longer SQL is written once, as the argument of a lambda. Shorter SQL is repeated, because Spark does not compile
-lambdas.
+Longer SQL is passed to a lambda. Repeating short SQL is faster, because Spark does not compile lambdas.
 """
 MAX_DEPTH = 12
-"""The maximum nesting depth of the expressions in BODIES. With deeper nesting, servers take too long."""
+"""The maximum nesting depth of expressions whose kind is in BODIES. With deeper nesting, servers take too long."""
 Body = Callable[[str], str]
 Write = Callable[[Generator, exp.Expr], str]
 
 
 class Bound(exp.Expression):
-    """SQL that the function `body` makes from the SQL of the value `this`.
+    """An expression that the function `body` builds from the SQL of the value `this`.
 
-    The result may contain the value several times.
+    The expression may contain the SQL of the value several times.
     """
 
     arg_types = {"this": True, "body": True}  # noqa: RUF012
@@ -49,13 +48,16 @@ def bound(value: exp.Expr, body: Body) -> exp.Expr:
 
 
 class WideSum(exp.Expression, exp.AggFunc):
-    """The sum of whole numbers, as in `Dialect.wide_sum`."""
+    """A sum of whole numbers that may be larger than int8, as in `Dialect.wide_sum`."""
 
     arg_types = {"this": True}  # noqa: RUF012
 
 
 def _text(template: str) -> Write:
-    """Write SQL from a template. {0} is the node's `this`, and {1} is the node's `expression`."""
+    """Return a function that writes SQL from a template.
+
+    In the template, {0} is the node's `this`, and {1} is the node's `expression`.
+    """
     return lambda generator, node: template.format(generator.sql(node, "this"), generator.sql(node, "expression"))
 
 
@@ -101,16 +103,19 @@ BODIES: Mapping[type[exp.Expr], Callable[[exp.Expr], Body]] = {
     exp.Floor: _whole("floor", "{0} >= 0D AND {0} < 1D"),
     exp.Round: _round,
 }
-"""For each kind of expression with SQL that contains a value several times, the function that writes this SQL."""
+"""The functions that return the `Body` of an expression, by the kind of the expression.
+
+The SQL of these expressions may repeat a value.
+"""
 
 
 def _percentile(generator: Generator, node: exp.Expr) -> str:
     """Write SQL for a percentile: one of the sorted values, or an interpolation between two of them.
 
-    The result is the same as in the embedded engine. The interpolation is low * (1 - d) + high * d. In the embedded
-    engine, the first product is not rounded, because a fused operation computes it. So this SQL adds two errors to the
-    sum. One is the rounding error `e` of the first product. This error is computed by T. J. Dekker's method from the
-    halves of both factors. The other is the rounding error of the sum. If a half is infinite, no error is added.
+    The interpolation is low * (1 - d) + high * d. The embedded engine does not round the first product, because it uses
+    a fused multiply-add. To get the same result, this SQL adds two rounding errors to the sum: the error `e` of the
+    first product, and the error of the addition. T. J. Dekker's method computes `e` from the halves of both factors. If
+    `e` is not a number, no error is added.
     """
     place = f"((size(a) - 1) * {generator.sql(node, 'expression') or '0.5'}D)"
     low, high = (f"get(a, CAST({way}({place}) AS INT))" for way in ("floor", "ceil"))
@@ -139,10 +144,7 @@ def _percentile(generator: Generator, node: exp.Expr) -> str:
 
 
 def _joined(generator: Generator, node: exp.Expr) -> str:
-    """Write SQL that joins the distinct values of a group as text.
-
-    Nulls are skipped, because collect_set skips nulls.
-    """
+    """Write SQL that joins the distinct values of a group as text. Nulls are skipped."""
     distinct = node.find(exp.Distinct)
     assert distinct is not None
     value = generator.sql(distinct.expressions[0])
@@ -151,9 +153,9 @@ def _joined(generator: Generator, node: exp.Expr) -> str:
 
 
 def _split(generator: Generator, node: exp.Expr) -> str:
-    """Write SQL for one part of a text, by its index. Separators become regular expressions.
+    """Write SQL that splits a text by a separator and returns the part with a given index.
 
-    The SQL has a special case for an empty separator, because servers treat an empty separator differently.
+    An empty separator has its own SQL, because servers differ in splitting by an empty separator.
     """
     split, [index] = node.this, node.expressions
     text, by = generator.sql(split, "this"), split.expression.this
@@ -168,7 +170,7 @@ def escaped(text: str) -> str:
 
 
 def _balanced(word: str) -> Write:
-    """Write a chain of conditions as a balanced tree.
+    """Return a function that writes a chain of AND or OR as a balanced tree.
 
     A long chain can crash servers, because they parse the chain by recursion.
     """

@@ -16,17 +16,17 @@ from svcctl.service.engines import by_bytes
 from svcctl.service.engines.spark.session import Session, SessionLost, SparkConnection
 
 KEEP_SECONDS = 60.0
-"""The interval, in seconds, at which the session is used while a result is read.
+"""The interval, in seconds, between requests that keep the session alive while a result is read.
 
-Sail ends a session that is not used, even while a result is read.
+The server Sail ends an idle session, even while a result is read.
 """
 
 
 class SparkStream:
     """A Stream of the rows of a plan that runs on Spark Connect. Closing the stream stops the work on the server.
 
-    Two conditions show that a result is complete. The server ends the result without an error, and each batch has the
-    number of rows that the server has stated.
+    A result is complete if the server ends the result without an error, and if each batch has the number of rows that
+    the server has stated.
     """
 
     def __init__(
@@ -126,10 +126,7 @@ class SparkStream:
         self._stop()
 
     def _stop(self) -> None:
-        """Cancel the call, so that the reading thread stops waiting.
-
-        Then interrupt the work on the server by the tag of the plan.
-        """
+        """Cancel the call, so that the reading thread stops waiting. Then interrupt the work on the server."""
         with self._starting:
             call = self._call
         if call is not None:

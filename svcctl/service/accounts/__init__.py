@@ -1,1 +1,1 @@
-"""Domains, roles, price plans and accounts. The interface has provisioning operations that change these objects."""
+"""Domains, roles, price plans and accounts. The HTTP interface has operations for domains and roles."""

@@ -1,7 +1,8 @@
 """Accounts, which authorize requests.
 
-An account has an API key, a secret and perhaps a token. An account belongs to a domain or to a reseller. The account is
-stored with the domain's identity, a number, because a new domain can take the name of a deleted domain.
+An account has an API key, a secret and perhaps a token. An account belongs to a domain or to a reseller. An account
+refers to its domain by the domain's identity, a number. A new domain can take the name of a deleted domain, but not its
+identity.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The error codes of domain and role operations, each with the HTTP status of its response and its `reason`.
 
-The interface specifies only the codes 106 and 117, and no HTTP statuses. This service has chosen the other codes and
-all statuses. A response has the form of the interface: `{"error": {"code": 106, "message": "…"}}`.
+The specification of the HTTP interface has only the codes 106 and 117, and no HTTP statuses. This service has chosen
+the other codes and all statuses. A response has the form `{"error": {"code": 106, "message": "…"}}`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError
 class Reason(IntEnum):
     """The reason why an operation is refused.
 
-    The codes 131 to 139 belong to the interface's rules 1 to 9 about roles.
+    The codes 131 to 139 stand for the rules 1 to 9 about roles (see the module `rules`).
     """
 
     status: int
@@ -49,7 +49,7 @@ class Reason(IntEnum):
     VOLUME = 128, 400, "volume-not-allowed"
     """The price plan does not allow the requested `volume` of the domain."""
     NAME_ONLY = 131, 400, "no-role-name"
-    """The name of the role is missing. The name is the only required field."""
+    """The name of the role is missing or blank. The name is the only required field."""
     ALL = 132, 400, "all-with-others"
     """A list has other names in addition to `*`. The name `*` already includes all names."""
     SINGLE = 133, 400, "not-names"
@@ -59,7 +59,7 @@ class Reason(IntEnum):
     DEFAULT_APPLICATION = 135, 400, "default-application-not-granted"
     """The default application is not among the role's applications."""
     REMOVE_DEFAULT = 136, 400, "bad-default-application"
-    """The default application is neither a name nor empty."""
+    """The default application is not a text. An empty text removes the default application."""
     POLICY = 137, 400, "unknown-policy"
     """A policy of the role does not exist or is not available in the domain."""
     RESOURCES = 138, 400, "bad-resources"
@@ -78,7 +78,7 @@ _KINDS: dict[int, type[ServiceError]] = {400: ServiceError, 403: CredentialsErro
 def refusal(
     reason: Reason, message: str, *, hint: str | None = None, data: Mapping[str, Any] | None = None
 ) -> ServiceError:
-    """Make the error for a reason. `message` must contain the value from the request."""
+    """Make the error for a reason. `message` must contain the refused value from the request."""
     return _KINDS[reason.status](message, code=int(reason), hint=hint, reason=reason.identifier, data=data)
 
 

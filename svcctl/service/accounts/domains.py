@@ -30,7 +30,7 @@ from svcctl.service.state import schema
 from svcctl.service.state.store import Store, is_there
 
 MAX_NAME_CHARS = 64
-"""The maximum length of a full domain name, including its @ part. The interface has a limit, but does not state it."""
+"""The maximum length of a full domain name, including its @ part."""
 NO_ROLE = ""
 """The stored role of a domain's user after the user's role was deleted."""
 
@@ -50,7 +50,7 @@ class StoredDomain:
     status: DomainStatus
 
     def to_json(self) -> dict[str, Any]:
-        """Return a domain of a reseller as an object of the interface. Members without a value are omitted."""
+        """Return the domain as a JSON object of the HTTP interface. Members without a value are omitted."""
         fields = {"name": self.name, "plan": self.plan, "time": self.time, "volume": self.volume}
         return {key: value for key, value in fields.items() if value is not None} | {"status": str(self.status)}
 
@@ -82,7 +82,10 @@ def list_domains(store: Store, reseller: str) -> list[StoredDomain]:
 
 
 def get(store: Store, reseller: str, name: str) -> tuple[StoredDomain, list[Member]]:
-    """Return a domain of a reseller, and the domain's users. Raises error 106 if the reseller has no such domain."""
+    """Return a domain of a reseller, and the domain's users.
+
+    Raises an error with the code 106 if the reseller has no such domain.
+    """
     with store.reading() as connection:
         domain = find_of_reseller(connection, reseller, name)
         return domain, members(connection, domain.id)
@@ -155,7 +158,7 @@ def delete(store: Store, reseller: str, name: str) -> StoredDomain:
 
 
 def full_name(name: str, reseller: str) -> str:
-    """Check the name of a reseller's domain. Return the full name, with the @ part."""
+    """Return the full name of a reseller's domain, with the @ part. Raise an error if the name is not allowed."""
     label, at, tail = name.partition("@")
     full = f"{label}@{tail if at else reseller}"
     if at and tail != reseller:
@@ -174,7 +177,7 @@ def full_name(name: str, reseller: str) -> str:
 
 
 def require_access(store: Store, id: int) -> None:
-    """Raise an error of `check_access` if the domain with this identity cannot be accessed."""
+    """Raise the errors of `check_access` for the domain with this identity."""
 
     def accessible(connection: Connection) -> bool:
         check_access(connection, with_id(connection, id))
@@ -233,7 +236,7 @@ def with_id(connection: Connection, id: int) -> StoredDomain:
 def find(connection: Connection, name: str) -> StoredDomain:
     """Find a domain by its full name. The part before the @ is enough if only one domain has this part.
 
-    Raises error 106 if there is no such domain, or if several domains have the same part before the @.
+    Raises an error with the code 106 if there is no such domain, or if several domains have the same part before the @.
     """
     matches = _select(connection, _DOMAINS.name == name)
     matches = matches or _select(connection, _DOMAINS.name.startswith(f"{name}@", autoescape=True))
@@ -305,7 +308,7 @@ def _move(store: Store, reseller: str, name: str, target: DomainStatus, word: st
 def find_of_reseller(connection: Connection, reseller: str, name: str) -> StoredDomain:
     """Find a domain of a reseller by its full name, or by the part before the @.
 
-    Raises error 106 if there is no such domain.
+    Raises an error with the code 106 if there is no such domain.
     """
     full = name if "@" in name else f"{name}@{reseller}"
     matches = _select(connection, _DOMAINS.name == full, _DOMAINS.reseller == reseller)

@@ -61,7 +61,7 @@ class Key:
 def list_keys(store: Store) -> list[Key]:
     """List all keys, ordered by domain, reseller and name.
 
-    The clock of the state's database decides the status of each key.
+    The status of each key is computed with the clock of the database.
     """
     columns = ("api_key", "name", "reseller", "administrator", "created", "expires", "last_used")
     domain = schema.domains.c.name
@@ -130,7 +130,7 @@ class KeyUses:
     def write(self) -> None:
         """Store new uses of keys.
 
-        Raises StateUnavailable if the state cannot be written. The next call then also stores these uses.
+        Raises StateUnavailable if the database cannot be written. The next call then also stores these uses.
         """
         with self._lock:
             used, self._used = self._used, {}

@@ -1,8 +1,8 @@
 """Price plans, the resellers that have them, and the policies and applications that a plan includes.
 
-Policies and applications are called features. Every domain has the generic features. The interface mentions price
-plans, resellers and features, but has no operations that change them. So a new state starts with examples, and `svcctl
-service accounts` can change them.
+Policies and applications are called features. Every domain has the generic features. The HTTP interface mentions price
+plans, resellers and features, but cannot change them. So a new service starts with examples. They can be changed with
+`svcctl service accounts`.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Feature:
 class PricePlan:
     """A reseller's price plan.
 
-    `time` is the maximum and also the default for the `time` of a domain with this plan. `volume` is the same for the
-    domain's `volume`. If the plan has no `time`, the domain cannot have a `time`. The same applies to `volume`.
+    `time` is both the maximum and the default of the `time` of a domain with this plan. If the plan has no `time`, the
+    domain cannot have a `time`. The same applies to `volume`.
     """
 
     reseller: str

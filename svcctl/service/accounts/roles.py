@@ -118,10 +118,7 @@ def _available(connection: Connection, domain: domains.StoredDomain) -> Availabl
 
 
 def _require_free(connection: Connection, domain: domains.StoredDomain, name: str) -> None:
-    """Raise an error if another role or a built-in role has this name.
-
-    Names must differ because users refer to roles by name.
-    """
+    """Raise an error if another role or a built-in role has this name."""
     if is_built_in(name):
         raise refusal(Reason.ROLE_TAKEN, f"{name} is the name of a built-in role")
     if _select(connection, domain, name):

@@ -1,21 +1,20 @@
-"""Custom roles, and the interface's nine rules about custom roles as this service interprets them.
+"""Custom roles, and the nine rules of the HTTP interface about custom roles.
 
 `Changes` is the content of a request. `CustomRole` is a stored role. Each rule that a request can break is a function.
-The function raises an error with the code of the rule: 131 to 139 for rules 1 to 9. Where the rules leave a choice, the
-service decides as follows:
+The function raises an error with the code of the rule: 131 to 139 for rules 1 to 9. The rules leave some choices, which
+this service has made as follows:
 
 - Rule 1: A new role grants everything if its request has no policies, no applications and no resourceIds. If the
-  request has one or two of these fields, the role grants nothing for the missing fields. So a role never grants more
-  than the request says.
+  request has one or two of these fields, the role grants nothing for the missing fields.
 - Rule 2: `*` is stored as `*`, so the role also grants names that become available later. A list with `*` cannot have
   other names.
-- Rule 4: A role must grant at least one policy or application that the domain has. A list with `*` grants nothing if
-  the domain has no such names. The rule is checked when a role is created, and when its policies or applications are
-  updated. A role does not change when its domain loses a policy or an application. An update with empty applications
-  removes the role's applications. If such an update also names a default application, the role keeps that
-  application, which it must already have.
+- Rule 4: A role must grant at least one policy or application that the domain has. `*` grants nothing if the domain has
+  no such names. The rule is checked when a role is created, and when its policies or applications are updated. A role
+  does not change when its domain loses a policy or an application. An update with empty applications removes the role's
+  applications. If such an update also names a default application, the role keeps that application. The role must
+  already have that application.
 - Rule 5: A role need not have a default application. A default application must be among the role's applications.
-- Rule 7: Applications, like policies, must be available in the domain.
+- Rule 7: Both policies and applications must be available in the domain.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class CustomRole:
     default_application: str | None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the role as an object of the interface.
+        """Return the role as a JSON object of the HTTP interface.
 
         The labels of resourceIds are not stored, so the object has all IDs under one label.
         """
@@ -70,8 +69,8 @@ class CustomRole:
 class Changes:
     """The fields of a request that creates or updates a role. A field is None if the request does not have this field.
 
-    `resource_ids` is a tuple with one element. If the element is None, the role includes all resources. An empty
-    default application removes the role's default application (rule 6).
+    `resource_ids` is a tuple with one element: the IDs, or None for all resources. An empty text as the default
+    application removes the role's default application (rule 6).
     """
 
     name: str | None = None
@@ -89,7 +88,7 @@ class Changes:
 def read(fields: Mapping[str, Any]) -> Changes:
     """Read and check the fields of a request that creates or updates a role.
 
-    Raises the error of the rule that the request breaks.
+    Raises an error with the code of the rule that the request breaks.
     """
     refuse_read_only(fields)
     made: dict[str, Any] = {}
@@ -187,9 +186,9 @@ def with_all_grants(changes: Changes) -> Changes:
 
 
 def keep_default_application(role: CustomRole, changes: Changes, available: Collection[str]) -> Changes:
-    """Keep the default application in an update that empties the applications (rule 4).
+    """Keep the default application that an update names, if the update empties the applications (rule 4).
 
-    Raises an error if the update names a default application that the role does not have.
+    Raises an error if the role does not have this application.
     """
     application = changes.default_application
     if changes.applications != () or not application:
@@ -246,7 +245,7 @@ def require_available(kind: str, names: Names | None, available: Collection[str]
 def new_role(changes: Changes, available: Available) -> CustomRole:
     """Make the role that a request creates.
 
-    Raises ServiceError with the code of the broken rule if the request breaks a rule.
+    Raises ServiceError with the code of the rule that the request breaks.
     """
     if changes.name is None:
         raise refusal(Reason.NAME_ONLY, "the role's name is missing")

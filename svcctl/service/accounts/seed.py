@@ -1,7 +1,8 @@
-"""The initial contents of a state: the local domain, and a demo reseller with plans, policies and applications.
+"""The initial contents of a service's state: the local domain, and a demo reseller with plans and features.
 
-The initial contents are stored once, in the transaction that creates the tables. So later changes and deletions are
-kept. The accounts of the built-in profiles are stored at every start, because their credentials are in a separate file.
+The state is the database of accounts, roles and jobs. Its initial contents are stored once, in the transaction that
+creates the tables. So later changes and deletions are kept. The accounts of the built-in profiles are stored at every
+start, because their credentials are in a separate file.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ def open_store(
     state: str | None = None,
     is_service: bool = False,
 ) -> Store:
-    """Open the state of the local service. A new state gets its initial contents.
+    """Open the database with the state of the local service. A new database gets its initial contents.
 
-    Other processes may open the state at the same time. The state is in a PostgreSQL database if `state` or the
-    environment has the URL of a database. Otherwise, the state is in a file. `is_service` means that this process holds
-    the service's lock. Raises Unavailable if the state cannot be read or written.
+    Other processes may open the database at the same time. The database is a PostgreSQL database if `state` or the
+    environment has its URL. Otherwise, the database is a file. `is_service` means that this process holds the service's
+    lock. Raises Unavailable if the database cannot be read or written.
     """
     files.make()
     credentials = process.all_credentials(files)
@@ -90,7 +91,7 @@ def _database(environment: Mapping[str, str], state: str | None) -> Database | N
 
 
 def _require_no_service(files: process.ServiceFiles) -> None:
-    """Raise Locked if the service runs. An upgrade of the state would change tables that a running service uses."""
+    """Raise Locked if the service runs. An upgrade of the database would change tables that a running service uses."""
     if process.running_process(files) is not None:
         raise Locked(
             f"state file {files.state} needs an upgrade, and the local service of an older svcctl is running",
@@ -115,8 +116,7 @@ def _profiles(store: Store, credentials: Sequence[Mapping[str, str]], directory:
     """Store the accounts of the built-in profiles.
 
     The credentials of an account are `api_key`, `api_secret` and `token`. The name of each account contains the host
-    and the directory of the credentials file. So people can find accounts with a host or directory that no longer
-    exists.
+    and the directory of the credentials file.
     """
     where = os.fsencode(f"{socket.gethostname()}:{directory}").decode("utf-8", "replace")
     own_name, reseller_name = (f"profile {profile} of {where}" for profile in BUILT_IN)

@@ -29,8 +29,8 @@ def assign(store: Store, name: str, email: str, role: str | None) -> tuple[str, 
     change. If `role` is None, an existing user keeps the present role, and a new user gets the role USER. With the role
     OWNER, the user replaces the former owner and is stored with the role ADMIN.
 
-    Raises NotFound if there is no such role. Raises UsageError if the email is invalid. Also raises UsageError if the
-    first user of a domain would not be its owner, or if the domain would lose its only owner.
+    Raises NotFound if there is no such role. Raises UsageError if the email is invalid, or if the domain would have no
+    owner.
     """
     if not _EMAIL.fullmatch(email):
         raise UsageError(f"'{email}' is not an email address", hint="write it as in ann@acme.example")

@@ -1,7 +1,7 @@
 """SQL that splits the lines of access logs into parts such as host, time and status.
 
-A usual line has no backslash, and has brackets only around its time. Usual lines are split at quotes and blanks. All
-other lines are split with a regular expression. For a usual line, both ways give the same parts.
+Usual lines are split at quotes, brackets and blanks. Unusual lines, such as lines with a backslash, are split with a
+regular expression. For a usual line, both ways give the same parts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from svcctl.service.engines.duckdb.syntax import literal
 from svcctl.service.loading.kinds import ACCESS_HOST
 
 _GROUPS = ("server", "host", "user", "time", "request", "status", "bytes", "referrer", "agent", "rest")
-"""The names of the parts of a line, in the order of the groups in the regular expression of a line."""
+"""The names of the parts of a line, in the order of the regular expression's groups."""
 _REQUEST = r"^(\S+) (.*?)(?: (HTTP/\S+))?$"
 _BACKSLASH_TAB_FEED_RETURN = (92, 9, 12, 13)
 _STEPS = (
@@ -18,9 +18,9 @@ _STEPS = (
     "string_split(parts[1], '[') AS head, string_split(parts[3], ' ') AS numbers",
     "string_split(head[1], ' ') AS peer, string_split(head[2], '] ') AS clock",
 )
-"""The SQL expressions that split a usual line, one after the other. The first expression splits the line at quotes.
+"""SQL that splits a usual line in three steps: first at quotes, then at brackets and blanks.
 
-The next expressions split the text before and after the request at brackets and blanks.
+Each step uses the results of the steps before it.
 """
 _USUAL = " AND ".join(
     (
@@ -37,7 +37,7 @@ _USUAL = " AND ".join(
         ),
     )
 )
-"""SQL for the condition that a line is usual. Its status and its size must be written as DuckDB writes numbers."""
+"""An SQL condition that is true for usual lines. These lines are split without the regular expression."""
 _SPLIT = {
     "server": "''",
     "host": "peer[1]",
@@ -55,8 +55,8 @@ _SPLIT = {
 def hits(pattern: str) -> str:
     """Return SQL for the table `lines` with one more column, `hit`, which has the parts of each line.
 
-    The names of the parts are in `_GROUPS`. `pattern` is the regular expression for lines that are not usual. All parts
-    are empty if such a line does not match `pattern`.
+    The names of the parts are in `_GROUPS`. `pattern` is the regular expression for unusual lines. If an unusual line
+    does not match `pattern`, all parts of the line are empty.
     """
     table = "lines"
     for step in _STEPS:

@@ -3,8 +3,8 @@
 Each kind of file, such as csv, has its own function that finds the columns.
 
 The SQL reads the table `lines`, which has the number and the text of each line. For csv, the table has the number and
-the cells of each row. For csv, logfmt and JSON, the first rows of a file (the head) decide the types of the columns. If
-a later row does not fit these types, all rows of the file decide the types.
+the cells of each row. For csv, logfmt and JSON, the first rows of a file decide the types of the columns. If a later
+row does not fit these types, all rows of the file decide the types.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from svcctl.service.loading.values import NUMBER_LIKE, ODD, WAYS, is_nested, not
 MAX_STRUCTURES = 100_000
 """The maximum number of different structures of JSON objects in a file.
 
-A structure consists of the names and the types of an object's members.
+The structure of an object consists of the names and the types of its members.
 """
 _PEER = r"^(?:\[([0-9A-Fa-f:.]+)\]|(\d+\.\d+\.\d+\.\d+))(?::\d+)?$"
-"""Matches an IP address, which may be in brackets and may have a port. Some servers write addresses in this way."""
+"""Matches an IP address, which may be in brackets and may have a port."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The rules for the columns of a file. The rules are known before the file is read.
+    """The rules for finding the columns of a file.
 
     `flattening` decides which objects inside events become columns. `null` has the texts that mean null. `zone` is the
     zone of times without a zone. `rows` runs a query over the table `lines`, and returns the rows of the result. The
@@ -62,7 +62,7 @@ class Wanted:
 
     @property
     def types(self) -> Mapping[str, Type]:
-        """The types of the columns that the table already has, and the types that the user names."""
+        """The known types by column: the types of the existing table's columns, and the types that the user names."""
         return self.flattening.types
 
 
@@ -71,12 +71,12 @@ class Columns:
     """The columns of a file: the SQL and the DuckDB type of each column. The SQL reads from `table`.
 
     `line` is SQL for the number of a row, and `text` is SQL for the text of a row. `blank` has the names of columns
-    without values. `marks` has an SQL condition for each kind of change and each column. The condition is true for a
-    value that is changed in this way. The column name "" means the whole row.
+    without values. `marks` has SQL conditions, by kind of change and by column. A condition is true if the load changes
+    the column's value in this way. The column name "" stands for the whole row.
 
-    `misfit` is SQL that gives null for a row that fits the types. For JSON, this SQL gives the structure of a row if
-    the structure was not seen before. `members` has the types of JSON members, and `flat` describes the objects that
-    became columns. `is_dated` is true if the format of the file defines how its times are written.
+    `misfit` is SQL that gives null for a row that fits the types. For JSON, the SQL gives the structure of a row that
+    may not fit. `members` has the types of JSON members, and `flat` describes the objects that became columns.
+    `is_dated` is true if the format of the file defines how times are written.
     """
 
     table: str
@@ -97,7 +97,10 @@ class Columns:
 
     @property
     def paths(self) -> Mapping[str, Sequence[str]]:
-        """The path of each column: the names of nested members. Without nested objects, a path is the column's name."""
+        """The path of each column. For example, `req` and `status` are the path of the column `req.status`.
+
+        The path of a column outside of nested objects has only the column's name.
+        """
         inside = {leaf.name: leaf.path for leaf in self.flat.leaves} if self.flat else {}
         return {name: inside.get(name, (name,)) for name in self.types}
 
@@ -159,14 +162,13 @@ def _typed(names: Sequence[str], table: str, rules: Wanted, misfits: Sequence[st
 def _counts(cells: Sequence[str], table: str, rules: Wanted) -> dict[int, list[int]]:
     """For each column, count how many values have the form of a number or of another type.
 
-    `cells` has the SQL of each column. The result maps the index of each column to a list of counts. The counts are the
-    numbers of values that are not null, that match NUMBER_LIKE, that match ODD, and that pass each test of WAYS. The
-    result is empty if there are no rows.
-
-    The query first collects all values in one column, because each use of a pattern takes time and memory.
+    `cells` has the SQL of each column. The result maps the index of a column to a list of counts: the number of values
+    that are not null, and the number of values that pass each of the tests NUMBER_LIKE, ODD and WAYS. The result is
+    empty if there are no rows.
     """
     tests = (NUMBER_LIKE, ODD, *(test for _, test in WAYS))
     counts = ", ".join(f"count(*) FILTER ({test.format('value')})" for test in tests)
+    # All values are collected in one column, because each use of a pattern takes time and memory.
     values = f"SELECT unnest([{', '.join(cells)}]) AS value, unnest(range({len(cells)})) AS place FROM {table}"
     rows = rules.rows(f"SELECT place, count(value), {counts} FROM ({values}) GROUP BY place") if cells else []
     return {at: list(row) for at, *row in rows}
@@ -177,7 +179,7 @@ _VALUE = (
     "CASE WHEN {0}[1] <> '\"' THEN nullif({0}, '') WHEN contains({0}, '\\') "
     "THEN coalesce(TRY({0} ->> '$'), {0}[2:-2]) ELSE {0}[2:-2] END"
 )
-"""SQL for a value of logfmt without its quotes. JSON escapes in the value are resolved."""
+"""SQL that removes the quotes around a value of logfmt, and decodes JSON escapes in the value."""
 
 
 def _logfmt(file: KnownFile, rules: Wanted) -> Columns:
@@ -284,9 +286,9 @@ def _json_value(leaf: Leaf, type_: str) -> str:
 
 
 def _transform(leaves: Sequence[Leaf], types: Mapping[str, str]) -> dict[str, Any]:
-    """Return the types of the members, for DuckDB's function that reads all members of an object at once.
+    """Return the types of the members, in the form that DuckDB's function `json_transform` needs.
 
-    The result is nested like the objects. Members that are mixed or hidden (see `Leaf`) are left out.
+    The result is nested like the JSON objects. Members that are mixed or hidden (see `Leaf`) are left out.
     """
     members: dict[str, Any] = {}
     for leaf in leaves:
@@ -320,7 +322,7 @@ def _is_json(leaf: Leaf, value: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a regular expression that matches the form of a text inside a JSON string."""
+    """Return a regular expression that matches a text with the escapes that the text has in a JSON string."""
     return re.escape(json.dumps(text, ensure_ascii=False)[1:-1])
 
 
@@ -328,14 +330,13 @@ _MAX_INT8 = (1 << 63) - 1
 _LEAST_ROUNDED = 1 << 53
 """The smallest whole number that may be the result of rounding to float8. For example, 2^53 + 1 is rounded to 2^53."""
 _MOST_DIGITS = 10**20
-"""The rounding of a number above this limit is not reported, because such a number is probably not an ID."""
+"""The largest number for which rounding is reported."""
 
 
 def _parquet(file: KnownFile, rules: Wanted) -> Columns:
     """Return the columns of parquet. Members of structs can also become columns.
 
-    A column becomes text if it has a number that is too large for int8. NaN and infinite values become null, because
-    such values would make every sum of the column useless.
+    A column becomes text if it has a number that is too large for int8. NaN and infinite values become null.
     """
     root = EventMember()
     described = _described(file, rules, "*", root)
@@ -366,7 +367,7 @@ def _parquet(file: KnownFile, rules: Wanted) -> Columns:
 def _described(
     file: KnownFile, rules: Wanted, value: str, parent: EventMember, path: MemberPath = ()
 ) -> dict[MemberPath, str]:
-    """Return the DuckDB type of each member of a row, or of each member of a struct. The keys are paths of members.
+    """Return the DuckDB types of all members of a row or a struct, by the path of the member.
 
     `value` is the SQL that selects the members. `path` is the path of the struct, or empty for a row. The members are
     also added to `parent`.
@@ -467,10 +468,9 @@ def _syslog(file: KnownFile, rules: Wanted) -> Columns:
 
 
 def _log(file: KnownFile, rules: Wanted) -> Columns:
-    """Return the columns of a log: the time, and a message that consists of the text before and after the time.
+    """Return the columns of a log: the time, and the message. The message is the text before and after the time.
 
-    Brackets that enclose only the time are left out. Brackets that also enclose other text belong to the message. A
-    blank separates a letter directly before the time from the text after the time.
+    Brackets that enclose only the time are left out. Brackets that also enclose other text belong to the message.
     """
     names = "['before', 'opened', 'time', 'closed', 'message', 'joined']"
     sql = {
@@ -502,4 +502,4 @@ COLUMNS_OF: Mapping[str, Callable[[KnownFile, Wanted], Columns]] = {
     "logfmt": _logfmt,
     "fields": _fields,
 }
-"""The function that finds the columns of a file, for each name of a FileKind."""
+"""The functions that find the columns of a file, by the name of the file's kind."""

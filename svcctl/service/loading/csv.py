@@ -25,7 +25,7 @@ from svcctl.service.loading.skips import LONGEST_LINE, NOT_UTF8, Aside, Skip, Ta
 from svcctl.words import counted
 
 MAX_CELLS = 1 << 19
-"""The maximum number of cells that are read at once. This limit applies to records of several lines."""
+"""The maximum number of cells that are read at once in a block that has records of several lines."""
 HEAD = 1 << 17
 """The maximum number of bytes from the beginning of a file to the end of the heading."""
 _COMMENT = re.compile(rb"(?m)^#[^\r\n]*")
@@ -38,14 +38,14 @@ _QUOTED_TEXT = re.compile(r'"[^"]*+(?:""[^"]*+)*+"')
 _QUOTED = rb'"[^"]*+(?:""[^"]*+)*+"'
 _SEPARATORS = ",;\t|"
 _SEPARATOR = re.compile(rb"sep=([,;\t|])" + _END)
-"""Matches a first line such as `sep=;`, which names the separator for spreadsheets."""
+"""Matches a first line such as `sep=;`, which names the separator for spreadsheet programs."""
 
 
 @dataclass(frozen=True, slots=True)
 class CsvPatterns:
     """A separator of csv, and the patterns for csv with this separator.
 
-    `record` matches one record, `filled` matches a record after blank lines, and `records` matches several records.
+    `record` matches one record, `records` matches several, and `filled` matches blank lines and the next record.
     `padded` matches a cell, the separator after the cell, and the blanks after the separator. If `is_quoted` is false,
     a quote has no special meaning.
     """
@@ -74,10 +74,10 @@ def shape(separator: str, *, is_quoted: bool = True) -> CsvPatterns:
 class CsvHeading:
     """The heading of a csv file: the names of the columns, and the place where the rows begin.
 
-    `shape` has the separator of the file. The rows begin at the byte `begin`, in the line number `line`. `padded` is
-    true if blanks follow all separators in the heading. In this case, blanks after separators are not part of cells.
-    `is_read` is true if the names were read from the first row. `first` is the first line after blank lines and
-    comments. `blank` and `comments` are the numbers of blank lines and of comments before this line.
+    `shape` has the separator of the file. The rows begin at the byte `begin`, and at the line with the number
+    `line`. `padded` is true if blanks follow all separators in the heading. Blanks after separators are then not part
+    of cells. `is_read` is true if the names were read from the first row. `first` is the first line after blank lines
+    and comments. `blank` and `comments` are the numbers of blank lines and of comments before this line.
 
     Some files name their fields in a comment. For such a file, `fields_line` is the comment, `null` has the texts that
     mean null, and `epochs` has the columns with times in epoch seconds.
@@ -177,7 +177,7 @@ def _first_row(head: bytes, start: int) -> tuple[int, int]:
 def _is_comment(line: str, following: str) -> bool:
     """Return whether a line before the rows is a comment. A comment begins with #, and is not the heading.
 
-    The line is the heading if the next line has the same number of cells, and does not begin with #.
+    A line is the heading if the next line has the same number of cells, and does not begin with #.
     """
     by = frequent_separator(line)
     names_cells = not following.startswith("#") and 0 < line.count(by) == following.count(by)
@@ -242,7 +242,7 @@ def batches(
 def _without_comments(block: bytes, name: str, head: CsvHeading, number: int, tally: Tally) -> bytes:
     """Replace the comments in a block of whole lines by empty lines. `tally` counts the comments.
 
-    `number` is the number of the block's first line. Raises UsageError for a comment that names other fields.
+    `number` is the number of the block's first line. Raises UsageError if comments name other fields than the heading.
     """
     if not (block.startswith(b"#") or b"\n#" in block):
         return block
@@ -284,10 +284,10 @@ class _Rows:
         self._rest = b""
         """The beginning of a record that the next block will complete."""
         self._has_whole = self._has_short = False
-        """Whether there were rows with all cells, and rows with too few cells."""
+        """Whether a row with all cells (`_has_whole`) or a row with too few cells (`_has_short`) was read."""
 
     def next_line(self) -> int:
-        """Return the number of the line that follows all blocks so far."""
+        """Return the number of the line that follows the last block."""
         return self._number + _line_ends(self._rest)
 
     def of(self, block: bytes) -> Iterator[pa.RecordBatch]:
@@ -399,7 +399,7 @@ class _Rows:
         )
 
     def _is_cut_off(self, records: Sequence[tuple[int, bytes]], short: Mapping[int, int]) -> bool:
-        """Return whether the last record is the incomplete end of a file, so that its last cell may be incomplete.
+        """Return whether the last record is incomplete because the file was cut off.
 
         Such a record has no line end, and is the only record of the file with too few cells. `short` has the number of
         missing cells by the index of the record.

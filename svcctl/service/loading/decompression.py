@@ -1,7 +1,7 @@
 """Unpacks files (gzip, zstd), and checks that a file is complete and not damaged.
 
-If a file is cut off or damaged, DuckDB reads the undamaged beginning without an error. So before a packed file is
-loaded, the whole file is read once, including the check sum at its end.
+If a packed file is damaged, DuckDB may read the part before the damage without an error. So this module unpacks the
+file, and compares the check sum at the end of the file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from svcctl.errors import UsageError
 from svcctl.service.loading.limits import LoadWatch
 
 CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-"""The codecs of packed files, by the first bytes of the file. Arrow and DuckDB use the same names of codecs."""
+"""The codecs of packed files, by the first bytes of the file. The names of the codecs are those of Arrow."""
 ENDINGS = (".gz", ".zst")
 BLOCK_BYTES = 1 << 20
 
@@ -58,14 +58,14 @@ _UNREAD = (
 )
 """The kinds of file that cannot be loaded directly.
 
-Each row has an offset, the bytes at this offset by which the kind is recognised, and the name of the kind. The last
-item is a hint for the user, or the program that unpacks the file.
+Each row has an offset, the bytes that such a file has at this offset, and the name of the kind. The last item of a row
+is a hint for the user, or the program that unpacks the file.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to load. `name` is the name that messages use for it."""
+    """A file to load. `name` is the file's name in messages."""
 
     path: Path
     name: str

@@ -1,7 +1,7 @@
 """Demo events: the requests of a web shop, its logins and its firewall.
 
 The events of a second depend only on the date and time of this second. So new events can be added to a table at any
-time, and two computers show the same shop. DuckDB makes the events, see `engines/duckdb/demo_events.py`. This module
+time, and all computers make the same events. DuckDB makes the events, see `engines/duckdb/demo_events.py`. This module
 defines the tables, and decides for which period events are made.
 """
 
@@ -22,25 +22,22 @@ from svcctl.service.language.types import Column, Type
 TRANSACTION_SECONDS = 5 * UNITS["d"]
 """The events of this many seconds are stored in one transaction.
 
-The period is short, so that an interruption loses few events and little memory is needed.
+With a longer period, more memory is needed, and an interruption loses more events.
 """
 GROW_SECONDS = 1.0
-"""The interval at which a service with recent requests extends the demo tables and stores its access log."""
+"""The interval, in seconds, at which a service with recent requests extends the demo tables."""
 QUIET_SECONDS, QUIET_GROW_SECONDS = 60.0, 60.0
-"""After QUIET_SECONDS without a request, the interval is QUIET_GROW_SECONDS, so that an idle service costs little."""
+"""A service without a request for QUIET_SECONDS extends the demo tables only every QUIET_GROW_SECONDS."""
 SECONDS_AHEAD = 300
-"""A running service makes the events of this many seconds at once.
-
-The reason is that DuckDB takes longer to plan the statement than to make the events.
-"""
+"""A running service makes the demo events of this many seconds with one statement."""
 
 
 def extend(engine: Tables, until: datetime, history: timedelta) -> Iterator[tuple[str, float, int]]:
     """Extend the demo tables up to `until`, rounded down to a second. `until` has a time zone.
 
-    A table that is missing or empty gets events from `history` before `until`. If `history` is 0, nothing is done.
+    The first events of a missing or empty table are `history` earlier than `until`. If `history` is 0, nothing is done.
     After each transaction, yields the name of the table, the completed fraction of the table's new events, and the
-    number of added events.
+    number of events that the transaction has added.
     """
     for table in TABLES if history else ():
         yield from _extend(engine, table, int(until.timestamp()), history)
@@ -96,7 +93,7 @@ class GrowingTables:
 
 
 def _columns(text: str) -> tuple[Column, ...]:
-    """Return columns from a text `name type, name type, …`."""
+    """Return the columns that a text such as `user str, srcIp ip4` describes."""
     pairs = (definition.split() for definition in text.split(", "))
     return tuple(Column(name, Type(type_)) for name, type_ in pairs)
 

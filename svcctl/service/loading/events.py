@@ -1,12 +1,12 @@
 """SQL that turns the rows of a file into events.
 
-The SQL returns the columns of the event, and these additional columns:
+The SQL returns the columns of the events, and these additional columns:
 
 - the number of the row's line
 - the reason why the row is skipped, or null for a row that is not skipped
 - the values that do not fit their columns
 - a number with a bit for each kind of change that the load makes in the row
-- null if the row fits the columns that were found for the file, otherwise a text
+- null for a row that fits the columns that were found for the file, and a text for any other row
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from svcctl.service.loading.times import LACKING, as_time, has_no_zone
 from svcctl.service.loading.values import NUMBERS, LoadedField, converted
 
 MIN_DATE = "epoch_ms(0)"
-"""The earliest date of a stored event. Queries cannot begin before this date."""
+"""SQL for the earliest date that a stored event can have."""
 MARKS, MISFIT, SKIPPED, NULLS = "(marks)", "(misfit)", "(skipped)", "(nulls)"
-"""The names of additional columns.
+"""The names of the additional columns.
 
-MARKS has a bit for each kind of change in the row (see BITS). MISFIT has the value of `misfit` in `Columns`, which is
-null if the row fits the columns. SKIPPED has the reason why a row is skipped. NULLS has the values that do not fit
-their columns.
+MARKS has a bit for each kind of change in the row (see BITS). MISFIT is null for a row that fits the columns that were
+found for the file. SKIPPED has the reason why a row is skipped. NULLS has the values that do not fit their columns.
 """
 BITS: Mapping[Change, int] = {change: 1 << at for at, change in enumerate(Change)}
 _WHEN, _TEXT = "(when)", "(text)"
@@ -38,9 +37,9 @@ _LONGEST_SHOWN = 200
 def select(layout: Layout, types: Mapping[str, Type]) -> str:
     """Return SQL for the rows of a file as events. `types` has the types to which columns are converted.
 
-    The column eventdate is the time of the event. In a skipped row, eventdate is null, and SKIPPED has the reason, a
-    column, the value of this column, and the beginning of the line. NULLS has each value that does not fit its column,
-    with the name of the column.
+    The column eventdate is the time of the event. In a skipped row, eventdate is null, and SKIPPED has the reason, the
+    name and the value of the column that causes the skip, and the beginning of the line. NULLS has each value that does
+    not fit its column, with the name of the column.
     """
     columns = layout.columns
     inner = [f"{sql} AS {quote(name)}" for name, sql in columns.sql.items()]
@@ -157,9 +156,9 @@ def _nulls(fields: Mapping[str, LoadedField]) -> str:
 
 
 def _marks(layout: Layout, fields: Mapping[str, LoadedField]) -> dict[Change, str]:
-    """Return SQL conditions for kinds of change. A condition is true in a row that the load changes in this way.
+    """Return an SQL condition for each kind of change that depends on the event's time or on stored values.
 
-    These are the changes that depend on the event's time or on the stored values.
+    The condition is true for a row that the load changes in this way.
     """
     event_time, time = layout.fields[layout.time], quote(layout.time)
     times = [quote(_WHEN), *(field.stored for field in fields.values() if field.type is Type.TIMESTAMP)]

@@ -1,4 +1,4 @@
-"""Events in an array inside JSON objects. The array is a member such as `Records`, or a path such as `result.items`.
+"""Reads events from an array inside JSON objects. The user names the array, such as `Records` or `result.items`.
 
 A name with dots is first looked up as the name of a single member, and then as a path. For ndjson, SQL reads the events
 from the table `objects`, which has the number and the text of each line. In a JSON document, the array may be large, so
@@ -69,7 +69,7 @@ def _objects(member: str) -> str:
     """Return SQL that parses the lines in the table `objects`.
 
     The columns are `number`, `text`, `line` and `events`. `line` is the text if the text is a JSON object, otherwise
-    null. `events` is the value of the member.
+    null. `events` is the value of the member `member`.
     """
     paths = dict.fromkeys((f"/{_escaped(member)}", "".join(f"/{_escaped(name)}" for name in member.split("."))))
     events = ", ".join(f"json_extract(line, {literal(path)})" for path in paths)
@@ -88,7 +88,7 @@ _BETWEEN = re.compile(rb"[\s,]*+")
 _COLON = re.compile(rb"\s*+:\s*+")
 _BOM = b"\xef\xbb\xbf"
 _SEARCHED_BYTES = 1 << 20
-"""The number of bytes that are searched at once. During a search, other threads must wait."""
+"""The number of bytes that are searched at once. Other threads must wait until the search ends."""
 _SEARCHED_DEPTH = 8
 
 

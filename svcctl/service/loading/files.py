@@ -1,4 +1,4 @@
-"""Reads files as tables of a separate DuckDB, because the engine's DuckDB has no access to files.
+"""Reads files as tables of a separate DuckDB, because the DuckDB that stores events has no access to files.
 
 Text is read as the table `lines`, which has the number and the text of each entry. For csv, the table has the number
 and the cells of each row. The table either has only the first rows of the file (the head), or streams the whole file.
@@ -40,23 +40,23 @@ from svcctl.service.loading.skips import LONGEST_LINE, NOTHING_CHANGED, Aside, T
 from svcctl.words import size_text
 
 HEAD_ROWS = 10_000
-"""The maximum number of rows in a head, the beginning of a file. A head has the rows of at most two batches."""
+"""The maximum number of rows in the head of a file. The head is the beginning of the file."""
 ROWS_PER_BATCH = 2048
 ROWS_OF_KNOWN_WIDTH = 8192
 BATCH_BYTES = 1 << 22
-"""ROWS_PER_BATCH, ROWS_OF_KNOWN_WIDTH and BATCH_BYTES limit the rows and bytes of a batch.
+"""ROWS_PER_BATCH, ROWS_OF_KNOWN_WIDTH and BATCH_BYTES limit the size of a batch.
 
-Only for parquet, the size of rows is known before the rows are read. For all other kinds of file, at most
-ROWS_PER_BATCH rows are read at once.
+At most ROWS_PER_BATCH rows are read at once. For parquet, the limit is ROWS_OF_KNOWN_WIDTH rows, because the size of
+these rows is known before they are read.
 """
 _CELL_BYTES = 8
 """The minimum size, in bytes, of a csv cell in a batch."""
 LONG_SQL = 50_000
 _FOR_LONG_SQL = "SET disabled_optimizers='common_subexpressions'; SET threads=1"
 _FOR_SHORT_SQL = "RESET disabled_optimizers; RESET threads"
-"""The settings of DuckDB for statements longer than LONG_SQL characters (_FOR_LONG_SQL), and for shorter statements.
+"""_FOR_LONG_SQL has DuckDB's settings for statements of more than LONG_SQL characters, _FOR_SHORT_SQL for all others.
 
-For a long statement, DuckDB's search for common parts takes minutes, and each thread holds memory for all parts.
+For a long statement, DuckDB's search for common subexpressions takes minutes, and each thread needs much memory.
 """
 _HEAD_BLOCK = 1 << 20
 _OWN_JSON = re.compile(OWN_JSON.removesuffix(r"\s*$").encode())
@@ -136,8 +136,8 @@ class FileReader:
     def open(self, source: Source, kind: FileKind, head: bytes, options: LoadOptions) -> KnownFile:
         """Open a file of a known kind. `head` has the first bytes of the file.
 
-        Compressed parquet files and compressed JSON documents are unpacked first, because DuckDB may read cut-off files
-        without an error. Raises UsageError when the file is damaged or cut off.
+        Packed parquet files and packed JSON documents are unpacked first, because DuckDB may not notice that a packed
+        file is cut off. Raises UsageError when the file is damaged or cut off.
         """
         contents = source.path
         if kind.name in ("csv", "tsv", "fields"):
@@ -193,7 +193,7 @@ class FileReader:
         return replace(file, width=width)
 
     def first_bytes(self, source: Source, size: int) -> bytes:
-        """Return the first bytes of a file, unpacked. Raises UsageError if the packing is not supported."""
+        """Return the first bytes of a file, unpacked. Raises UsageError if files of this kind cannot be loaded."""
         with opened(source, self._watch) as file:
             head = file.read(size)
         decompression.require_read(source, head)

@@ -21,10 +21,10 @@ from svcctl.service.loading import demo
 def make(path: Path, until: datetime, history: timedelta, report: Callable[[str, float], None]) -> None:
     """Start a process that makes the events file with the demo events, and wait until the process ends.
 
-    The demo events begin at `history` before `until`, which has a time zone. `report` receives the name of a table and
-    the fraction of the table's events that are done. If `report` raises an error or this process ends, the other
-    process is stopped. A failure of the other process is not reported. The caller then extends the demo tables, which
-    fails for the same reason.
+    The first demo events are `history` earlier than `until`, which has a time zone. `report` receives the name of a
+    table and the fraction of the table's events that are done. If `report` raises an error or this process ends, the
+    other process is stopped. A failure of the other process is not reported. The caller must extend the demo tables
+    afterwards, and then gets the error.
     """
     arguments = [str(path), str(until.timestamp()), str(history.total_seconds())]
     with subprocess.Popen(
@@ -43,7 +43,7 @@ def make(path: Path, until: datetime, history: timedelta, report: Callable[[str,
 
 
 def main() -> None:
-    """Make the events file, and write a line of JSON about its progress after each transaction.
+    """Make the events file. After each transaction, print a line of JSON with the progress.
 
     The arguments of the process are the path of the file, and `until` and `history` in seconds.
     """

@@ -26,7 +26,7 @@ JSON_NUMBERS = ("UBIGINT", "BIGINT", "DOUBLE")
 
 
 def common_type(type_: str, other: str) -> str:
-    """Return the common type of a member that has the type `type_` in some objects, and `other` in other objects."""
+    """Return the type of a member that has the type `type_` in some objects, and the type `other` in other objects."""
     if other in (type_, NULL):
         return type_
     if type_ in JSON_NUMBERS and other in JSON_NUMBERS:
@@ -36,9 +36,9 @@ def common_type(type_: str, other: str) -> str:
 
 @dataclass(slots=True)
 class EventMember:
-    """A member of the objects in a file. Its values may be objects, which have members, too.
+    """A member of the JSON objects in a file. Values of the member may be nested objects.
 
-    `type` is the type of all values that are not objects. `members` has the members of all values that are objects.
+    `type` is the common type of all values that are not objects. `members` has the members of the nested objects.
     `numbers`, `arrays` and `objects` are the numbers of rows with a number, an array or an object. `others` is the
     number of rows with any other value except null.
     """
@@ -55,7 +55,7 @@ class EventMember:
     def add(self, structure: object, count: int) -> None:
         """Add the structure of a value that the member has in `count` rows.
 
-        The structure has the form in which DuckDB describes JSON.
+        The structure has the form that DuckDB's function `json_structure` returns.
         """
         if isinstance(structure, dict):
             self.objects += count
@@ -91,9 +91,10 @@ class Flattening:
     extra: str | None = None
 
     def decision(self, name: str) -> bool | None:
-        """Return whether the object with this name becomes columns. Return None if this is not decided yet.
+        """Return True if the object with this name must become columns, and False if the object must stay JSON text.
 
-        The columns of the existing table, a type that the user names, or another file of the load can decide this.
+        The existing table, a type that the user names, or another file of the load can decide this. Return None if
+        nothing has decided this.
         """
         if any(column.startswith(f"{name}.") for column in self.held):
             return True
@@ -141,7 +142,7 @@ class Flattened:
     """The names of members that have arrays of objects. These objects may be the events."""
 
     def fits(self, structure: Mapping[str, object], types: Mapping[MemberPath, str]) -> bool:
-        """Return whether `types` has a column with a fitting type for each value of an object with this structure."""
+        """Return whether `types` has a fitting type for each value of an object with this structure."""
         return all(
             path in types and common_type(types[path], type_) == types[path]
             for path, type_ in self._values(structure, ())

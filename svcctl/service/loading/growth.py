@@ -22,7 +22,7 @@ from svcctl.service.settings import LOAD_COLUMNS
 from svcctl.words import counted
 
 REST = "rest"
-"""The column for the members of JSON that would exceed the maximum number of columns."""
+"""The name of the column for JSON members that would exceed the maximum number of columns."""
 _ANEW = "load into another table, or replace it"
 DIFFERS = "columns-differ"
 """The `reason` of errors about files with other columns than the table."""
@@ -30,7 +30,7 @@ DIFFERS = "columns-differ"
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The changes of a table that the files of a load need. `types` has the types of the columns in the files.
+    """The changes that a table needs before files are loaded. `types` has the types of the columns in the files.
 
     `left` has the members of JSON that are stored in the column REST, because the table would have too many columns.
     `change` is None if the table's columns stay the same.
@@ -97,7 +97,7 @@ def check_number(table: str, count: int) -> None:
 
 
 def wider_type(type_: Type, value: str) -> Type | None:
-    """Return the narrowest type that is wider than `type_` and can hold a value.
+    """Return the narrowest type that is wider than `type_` and can hold `value`.
 
     Returns None if there is no such type.
     """

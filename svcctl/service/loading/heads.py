@@ -2,7 +2,7 @@
 
 For each kind, this module counts the lines that fit the kind. A line fits if it is an entry or continues an entry.
 Blank lines and comments do not count. At least nine of ten lines must fit. A file that names its fields in a comment
-has the kind `fields`. For other files, the kinds that usually have the ending of the file's name are tried first.
+has the kind `fields`. For other files, the ending of the file's name decides which kinds are tried first.
 
 Many texts have a comma in each line. So a file without the ending .csv gets the kind csv in two cases only: no other
 kind fits, or the heading has a usual name for a column of times.
@@ -84,9 +84,10 @@ def head_of(name: str, data: bytes) -> FileHead:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The result of testing whether the first lines of a file fit a kind. `read` of the `lines` lines fit.
+    """The result of testing whether the first lines of a file fit a kind.
 
-    `first_unread` is the index of the first line that does not fit. None if all lines fit.
+    `lines` is the number of tested lines, and `read` is the number of lines that fit. `first_unread` is the index of
+    the first line that does not fit, or None if all lines fit.
     """
 
     kind: FileKind
@@ -142,9 +143,9 @@ def kind_of(head: FileHead, ending: str, written: str, time_names: Sequence[str]
 
 
 def _is_above_times(table: Score, log: Score, head: FileHead) -> bool:
-    """Return whether the first line is a heading of csv, because the lines below it begin with a cell that is a time.
+    """Return whether the first line is a heading of csv above lines in which the first cell is a time.
 
-    A line begins with such a cell if the line fits the kind `log` and the separator directly follows the time.
+    The first cell of a line is a time if the line fits the kind `log`, and the separator directly follows the time.
     """
     separator = _SEPARATORS[table.kind.name] or frequent_separator(head.first_event)
     if log.reads_first or table.read < table.lines or f"{separator} " in head.first_event:
@@ -164,9 +165,9 @@ def _lacking(head: FileHead) -> tuple[str, Skip] | None:
 
 
 def best_log(head: FileHead, written: str) -> FileKind:
-    """Return the kind of log that fits a file best. The user has said that the file is a log.
+    """Return the kind of log that fits a file best. This function is for a file that the user calls a log.
 
-    The kinds of logs differ in the place of the time in a line. Raises UsageError if a part of the times is missing.
+    The kinds of logs differ in the place of the time in a line. Raises UsageError if the times lack a part.
     """
 
     def entries(kind: FileKind) -> int:
@@ -209,7 +210,7 @@ def _counted(kind: FileKind, head: FileHead) -> Score:
     else:
         fits = _MEASURES.get(kind.name, _entries)(kind, head)
     comment = re.compile(f"#|{kind.comment}" if kind.comment else "#")
-    # A line of prose with a comma, and a line without a comma, are no csv.
+    # An unfinished last line need not fit. For csv, this is so only if two lines fit, because prose has commas, too.
     end = len(head.lines) - (head.is_open and (kind.name not in _SEPARATORS or sum(fits) > 1))
     pairs = enumerate(zip(head.lines, fits, strict=True))
     lines = [at for at, (line, fit) in pairs if fit or (line.strip() and at < end and not comment.match(line))]
@@ -227,7 +228,7 @@ def _counted(kind: FileKind, head: FileHead) -> Score:
 def _entries(kind: FileKind, head: FileHead) -> list[bool]:
     """Return for each line whether it begins or continues an entry. The kind must have a pattern.
 
-    A line directly before a continuation also belongs to the entry, because stack traces often begin with a message.
+    The message above a stack trace also belongs to the entry.
     """
     lines, fits = head.lines, [False] * len(head.lines)
     joins = re.compile(kind.continuation) if kind.continuation else None

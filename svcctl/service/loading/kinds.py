@@ -18,9 +18,9 @@ Looks = Callable[[str], object]
 class FileKind:
     """A kind of file, with its name and the usual endings of file names.
 
-    For files that are read line by line, `looks` and `pattern` match an entry. `continuation` matches the beginning of
-    a line that continues the previous entry. A line that matches `comment` is neither an entry nor counted as skipped.
-    The code that recognises other kinds is in `heads.py`.
+    For files that are read line by line, `looks` recognises an entry, and `pattern` finds the parts of an entry.
+    `continuation` matches the beginning of a line that continues the previous entry. `comment` matches a line that is
+    left out. The code that recognises other kinds is in `heads.py`.
     """
 
     name: str
@@ -32,7 +32,7 @@ class FileKind:
 
 
 ACCESS_HOST = r'(?:[^\s":]+(?::\d*)?|\[?[\da-fA-F]*:[\da-fA-F:.]*(?:%[^\s":]+)?\]?(?::\d+)?)'
-"""The pattern of a host in an access log: a name or an address, and perhaps a port. The host of a socket is `unix:`."""
+"""The pattern of a host in an access log: a name or an address, and perhaps a port. A Unix socket is `unix:`."""
 ACCESS = (
     rf"^(?:(\S+:\d+) )?({ACCESS_HOST}) "
     r'\S+ (\S+) \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)'
@@ -67,9 +67,9 @@ _EPOCH = r"1\d{9}(?:\.\d{1,9})?|1\d{12}"
 """The pattern of epoch seconds or milliseconds at the beginning of a line, for the years 2001 to 2033."""
 NUMBER_TIME = r"\d+(?:[.,]\d+)?"
 _INNER_NUMBER_TIME = r"\d{9,}(?:[.,]\d+)?"
-"""The pattern of a time that is a number, after some words of a line. The user must name the unit of the number.
+"""The pattern of a time that is a number and comes after some words of a line. Small numbers are not times there.
 
-NUMBER_TIME is the pattern at the beginning of a line. After words, small numbers have other meanings.
+NUMBER_TIME is the pattern for the beginning of a line. The user must name the unit of these numbers.
 """
 _WORD = r"""(?:\[[^\]\n{"]*\][^\s{"]*|\[?[^\s\[{"][^\s{"]*)[ \t]+"""
 """The pattern of a word, or a text in brackets, before the time of a log line.
@@ -92,8 +92,8 @@ def _inner_groups(words: int, *, indented: bool) -> str:
     """Return the pattern of the text before a time inside a line.
 
     The pattern has two groups. The first group matches up to `words` words, and a text directly before the time. The
-    second group matches `[`, `ts=` or `msg=audit(`. The text directly before the time must not end with a digit,
-    because 00:00 after a digit may be the rest of 10:00:00. With `indented`, the line may begin with blanks.
+    second group matches `[`, `ts=` or `msg=audit(`, or is empty. The text directly before the time must not end with a
+    digit, because this digit may be a part of the time. With `indented`, the line may begin with blanks.
     """
     joined = r"""(?:(?:[^\s\[({"=]*[^\s\[({"=\d])?[^\s\[({"=\w]|[A-Z])?"""
     blanks = "[ \t]*" if indented else ""
@@ -106,9 +106,8 @@ def _entry(before: str, time: str) -> str:
     The groups are the text before the time, an opening bracket, the time, a closing bracket and the message. If a
     bracket is missing, its group is empty.
 
-    There are two groups for the message, and one of them is empty. A message after a separator is in the first of these
-    groups. A message that directly follows the time is in the second group. Such a message must begin with a character
-    that is neither a letter nor a digit.
+    The message has two groups, and one of them is empty. The first is for a message after a separator. The second is
+    for a message that directly follows the time, and begins with a character that is neither a letter nor a digit.
     """
     return rf"""(?s)^{before}({time})([\])"]?)(?:(?:[:,;|]\s*|\s+)(.*)|([^A-Za-z0-9\s:,;|].*))?$"""
 
@@ -152,7 +151,7 @@ _INCOMPLETE: Mapping[Skip, str] = {
     Skip.NO_YEAR: rf"(?<!\d{{4}} ){_MONTH_DAY}[ T-]+\d\d:\d\d:\d\d(?:[.,]\d+)?(?! (?:[A-Z]+ ){{0,2}}\d{{4}}\b)",
     Skip.NO_DAY: r"\d\d:\d\d:\d\d(?:[.,]\d+)?",
 }
-"""The patterns of incomplete times in logs, by the missing part. The user must name the missing part."""
+"""The patterns of incomplete times in logs, by the missing part."""
 
 
 def incomplete_time(line: str) -> tuple[str, Skip] | None:
@@ -173,7 +172,7 @@ _HOST = r"(-|[\w:\[](?:[^\s|]*[^\s|:])?)"
 _OLD_TIME = rf"{_MONTH} {{1,2}}\d{{1,2}} (?:\d{{4}} )?\d\d:\d\d:\d\d(?:\.\d{{1,6}})?"
 _ISO_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"
 _PRECISE_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}[+-]\d\d:\d\d"
-"""The pattern of a time in the form that current syslog daemons write to files."""
+"""The pattern of a time as current syslog daemons write it to files, with microseconds and an offset."""
 SYSLOG = (
     r"(?s)^(?:<(\d{1,3})>1 (\S+) (\S+) ([^\s|]+) ([^\s|]+) ([^\s|]+)"
     r"(?: (-|(?:\[(?:[^\]\\]|\\.)*\])+))?(?: " + "\ufeff?(.*))?"
@@ -189,7 +188,7 @@ _LOOKS_SYSLOG = (
 )
 """The pattern for the beginning of a line of syslog.
 
-Other programs also write precise times. So a host in lower case and a tag must follow a precise time.
+Other programs also write times with microseconds. So a host in lower case and a tag must follow such a time.
 """
 _PAIR = r'[^\s="]+=(?:"(?:[^"\\]|\\.)*"|[^\s"]*)'
 _LOGFMT = rf"{_PAIR}(?:\s+{_PAIR})+\s*$"

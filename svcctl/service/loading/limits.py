@@ -25,9 +25,9 @@ from svcctl.words import size_text
 MAX_FIELDS = 1000
 """The maximum number of columns of a file. A heading with more names is probably data."""
 MAX_FREE_BYTES = 500_000_000
-"""Files that unpack to at most this many bytes may have any ratio of unpacked size to packed size.
+"""A file that unpacks to at most this many bytes may have any ratio of unpacked size to packed size.
 
-A file with only a few thousand equal rows already has a high ratio.
+Small files with many equal rows have a high ratio, too.
 """
 MAX_DEPTH = 200
 """The maximum depth to which the values of a JSON object may be nested."""
@@ -36,11 +36,11 @@ _UNCHANGED = "nothing was changed"
 
 @dataclass(frozen=True, slots=True)
 class LoadLimits:
-    """The limits that operators can set."""
+    """The limits of a load that operators can set."""
 
     seconds: float = LOAD_TIME.default_value
     unpacked_bytes: int = LOAD_BYTES.default_value
-    """The maximum number of bytes to which all files of a load together may unpack."""
+    """The maximum unpacked size, in bytes, of all files of a load together."""
     ratio: int = LOAD_RATIO.default_value
     """The maximum ratio of a file's unpacked size to its packed size.
 
@@ -65,9 +65,9 @@ class LoadLimits:
 
 
 class LoadWatch:
-    """Ends a load when it has reached a limit or its client is gone. The methods raise the error that ends the load.
+    """Ends a load that has reached a limit or has lost its client.
 
-    `go_on` raises an error when the client is gone.
+    `check` and `unpacked` raise the error that ends the load. `go_on` raises an error when the client is gone.
     """
 
     def __init__(

@@ -22,12 +22,12 @@ from svcctl.service.loading.skips import LONGEST_LINE, Aside, Change, Skip, Tall
 BLOCK_BYTES = 1 << 21
 """The number of bytes that are read from a file at once.
 
-Reading such a block takes several times as many bytes of memory.
+Each block needs several times as much memory.
 """
 BOM = b"\xef\xbb\xbf"
 LINE_ENDS = re.compile(rb"[\r\n]*")
 MAX_ENTRY_BYTES = 1 << 20
-"""The maximum size, in bytes, of an entry of several lines. A line that exceeds this size begins a new entry."""
+"""The maximum size, in bytes, of an entry of several lines. If an entry would become larger, a new entry begins."""
 SCHEMA = pa.schema([("number", pa.int64()), ("line", pa.string())])
 
 
@@ -85,9 +85,8 @@ def blocks(
 ) -> Iterator[bytes]:
     """Yield the rest of a file in blocks of whole lines. A line that is too long is counted, and becomes an empty line.
 
-    `longest` is the maximum size of a line in bytes. `next_line` returns the number of the line that follows all blocks
-    so far. This function is only called for a line that is too long or unfinished, because counting lines takes time.
-    `first` has bytes that come before the rest of the file. These bytes begin a line.
+    `longest` is the maximum size of a line in bytes. `next_line` returns the number of the line that follows the last
+    block. `first` has the beginning of the first line, if the caller has already read it from the file.
     """
     rest, is_inside = first, False
     while data := file.read(block_size):

@@ -47,7 +47,7 @@ from svcctl.words import choices, some
 class Misfit(Exception):
     """Raised for a row that does not fit the columns and types that were found in the first rows of its file.
 
-    The columns and types must then be found in the whole file.
+    The load then begins again, and finds the columns and types in the whole file.
     """
 
 
@@ -200,10 +200,10 @@ def _types(layouts: Sequence[Layout], chosen_types: Mapping[str, str]) -> dict[s
 
 
 def _with_texts_marked(layouts: Sequence[Layout], types: Mapping[str, Type], named: Collection[str]) -> list[Layout]:
-    """Add SQL conditions that report columns with numbers in one file, and values of other types in another file.
+    """Mark columns that become text, because some files have numbers in the column, and other files have other values.
 
-    Such a column becomes text. In the other file, each value of the column counts as a change of the kind TEXT. Columns
-    in `named` are left out, because the table or the user decides the types of these columns.
+    In the other files, each value of such a column counts as a change of the kind TEXT. Columns in `named` are left
+    out, because the table or the user decides the types of these columns.
     """
     numbers = {name for layout in layouts for name, type_ in layout.types.items() if type_ in NUMBERS}
     mixed = {name for name in numbers.difference(named) if types[name] is Type.STR}
@@ -272,7 +272,7 @@ class _Rows:
     def _check(self, layout: Layout, tally: Tally) -> None:
         """Raise UsageError if no row of a file could be read, or if too many rows were skipped.
 
-        With --strict, a single skipped row or a single value that does not fit is enough for the error.
+        With --strict, the error is raised for a single skipped row, and for a single value that does not fit.
         """
         tally.settle()
         file, skipped = layout.file, tally.skipped

@@ -33,9 +33,8 @@ def compared(table: str, members: Mapping[MemberPath, str], objects: Collection[
     `objects` has the objects with members that are columns. If the condition is true for a row, the row has only known
     members, and the members have known types.
 
-    If the condition is false or null, the row may still have only known members and types. This happens if the value of
-    a member is an object or an array, but the member's type is not JSON. If there are more than MAX_COMPARED members,
-    the condition is false for all rows.
+    If the condition is false or null for a row, the row may have unknown members or types, and must be checked in
+    another way. With more than MAX_COMPARED members, the condition is false for all rows.
     """
     parents = {(), *objects}
     counted = [place for place in dict.fromkeys((*objects, *members)) if place[:-1] in parents]

@@ -1,6 +1,6 @@
 """Leaves out JSON with values that are nested too deep.
 
-Code that reads the JSON later is recursive, and calls itself once for each level of nesting.
+Deeper nesting would exceed the recursion limit of the code that reads the JSON later.
 """
 
 from __future__ import annotations
@@ -21,10 +21,7 @@ _MANY_BRACKETS = re.compile(rb"[\[{]{%d}" % (MAX_DEPTH + 1))
 
 
 def may_be_deep(data: bytes) -> bool:
-    """Return whether a block has a line with more than MAX_DEPTH opening brackets. Such a line may be nested too deep.
-
-    This test is fast, but it also finds lines that are not nested too deep.
-    """
+    """Return whether a line of a block may be nested too deep, because it has more than MAX_DEPTH opening brackets."""
     return _MANY_BRACKETS.search(data.translate(None, _OTHER_BYTES)) is not None
 
 

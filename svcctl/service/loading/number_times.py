@@ -48,7 +48,7 @@ class NumberUnit:
         return self.zero_ms != 0
 
     def number(self, ms: int) -> float:
-        """Convert a time in epoch milliseconds to the number that it has in this unit."""
+        """Convert epoch milliseconds to a number in this unit."""
         return (ms - self.zero_ms) * self.denominator / self.numerator
 
 
@@ -74,7 +74,7 @@ class NumberTimes:
 
     @property
     def has_any_year(self) -> bool:
-        """Whether the numbers of all years are read."""
+        """Whether times of all years are accepted."""
         return (self.first_ms, self.last_ms) == (FIRST_MS, LAST_MS)
 
     def as_time(self, value: str, type_: Type) -> str:

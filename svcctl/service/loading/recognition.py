@@ -1,7 +1,7 @@
 """Recognises files: the kind, the columns with their types, the column of the event's time, and the format of times.
 
-The beginning of a file (the head) decides these points, and the result is a Layout. If a point is not clear, the file
-is refused. The error names the option with which the user can decide this point.
+The beginning of a file decides all of these, and the result is a Layout. If something is not clear, the file is
+refused. The error names the option with which the user can make it clear.
 """
 
 from __future__ import annotations
@@ -274,8 +274,8 @@ def _profiles(
 ) -> dict[str, _Profile]:
     """Return the profiles of the columns that may have times.
 
-    Columns of text and columns of timestamps may have times. If a format of times is given, columns of text and columns
-    of whole numbers may have times. Times without a zone are in the zone of DuckDB's session.
+    These are the columns of text and of timestamps. If a format of times is given, these are the columns of text and of
+    whole numbers. Times without a zone are in the zone of DuckDB's session.
     """
     types = (Type.STR, Type.TIMESTAMP) if times.spec is None else (Type.STR, Type.INT4, Type.INT8)
     candidates = {name: field for name, field in fields.items() if field.type in types}
@@ -349,7 +349,7 @@ def _time_column(file: KnownFile, columns: Columns, profiles: Mapping[str, _Prof
     """Return the column of the event's time.
 
     Columns outside of objects are preferred, and then columns near the top of the event. `is_named` means that the user
-    named the format. Raises UsageError if the column is not clear.
+    named the format of the file. Raises UsageError if the column is not clear.
     """
     levels: dict[int, dict[str, str]] = {}
     for name, path in columns.paths.items():
@@ -381,9 +381,9 @@ def _time_column(file: KnownFile, columns: Columns, profiles: Mapping[str, _Prof
 def _likeliest(names: Mapping[str, str], profiles: Mapping[str, _Profile], *, is_nested: bool) -> str | None:
     """Return the column that most likely has the time of the event. Return None if this column is not clear.
 
-    The first of these columns is chosen: eventdate; the only column of times; a column with a usual name for a time.
-    `names` maps each column to the last part of its name, in lower case. Among columns inside objects, eventdate has no
-    priority, and a usual name counts only if a single column has this name.
+    The first choice is eventdate, the second is the only column of times, and the third is a column with a usual name
+    for a time. `names` maps each column to the last part of its name, in lower case. Inside objects, eventdate is only
+    a usual name, and a usual name counts only if a single column has this name.
     """
     times = [name for name in names if name in profiles and profiles[name].is_time]
     usual: dict[str, list[str]] = {}
@@ -443,7 +443,7 @@ def _check_heading(reader: FileReader, file: KnownFile, times: TimeFormat) -> No
 
 
 def _single_line(file: KnownFile) -> UsageError:
-    """Return the error for a csv file with only one line. This line has no usual name of a column of times."""
+    """Return the error for a csv file with only one line, which may be data or the names of columns."""
     line = shown(file.heading.first if file.heading else "")
     return UsageError(
         f"{file.source.name} has only one line, and it is not clear whether it names columns: {line}",

@@ -1,6 +1,6 @@
 """Counts and describes the findings of a load: skipped lines, lines that are not events, and changed values.
 
-Each kind of finding has a count, the place of its first occurrence, and a sentence. This module imports no engine.
+Each kind of finding has a count, the place of its first occurrence, and a sentence that describes it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Skip(StrEnum):
 
 
 class Change(StrEnum):
-    """Something that a load did by itself: it changed values that it read, or made a choice for the user."""
+    """A kind of change that a load makes to values, or a choice that a load makes for the user."""
 
     COLUMN = "column of the time"
     SHORT = "short row"
@@ -70,7 +70,7 @@ class Aside(StrEnum):
 
 
 NULLED = "another type"
-"""The key for values that do not fit their column and become null."""
+"""The kind of finding for values that do not fit their column and become null."""
 
 What = Skip | Change | Aside
 
@@ -114,7 +114,7 @@ _HINTS: Mapping[Skip, str] = {
     Skip.TIME: "describe the time with --time-format, such as '%d/%m/%Y %H:%M:%S', or name another column "
     "with --time-field, or two as DATE,TIME",
 }
-"""The hint of the error for a file that could not be read. The key says why the first line was skipped."""
+"""Hints of the error for a file that could not be read, by the reason why the first line was skipped."""
 REASONS: Mapping[Skip, str] = {
     Skip.ENCODING: NOT_UTF8,
     Skip.CELLS: "too-many-cells",
@@ -122,19 +122,19 @@ REASONS: Mapping[Skip, str] = {
     Skip.NO_YEAR: "time-without-year",
     Skip.NO_DAY: "time-without-day",
 }
-"""The field `reason` of the error for a file that could not be read. The key says why the first line was skipped.
+"""The field `reason` of the error for a file that could not be read, by the reason why the first line was skipped.
 
-The program that shows such an error adds the hint.
+The command line has the hints for such errors.
 """
 _REASONS_BY_KIND: Mapping[tuple[Skip, str], str] = {
     (Skip.ENTRY, "log"): "no-time-in-line",
     (Skip.LONG, "ndjson"): "large-json-object",
 }
-"""More rows of REASONS, which apply only to a single kind of file. Each key also has the name of this kind."""
+"""Like REASONS, but each row applies only to a single kind of file. The key also has the name of this kind."""
 
 
 def sentence(what: str, value: str | None, fields: Sequence[str], kind: str) -> str:
-    """Return the sentence for a kind of finding, `what`, with a value and the names of columns.
+    """Return the sentence that describes a finding of the kind `what`, with a value and the names of columns.
 
     `kind` is the type or the format that was expected.
     """
@@ -143,18 +143,15 @@ def sentence(what: str, value: str | None, fields: Sequence[str], kind: str) -> 
 
 
 def shown(text: str) -> str:
-    """Return a text in quotes and on one line. A long text is cut off.
-
-    Blanks inside the text stay, because these blanks may be the mistake.
-    """
+    """Return a text in quotes and on one line. A long text is cut off."""
     text = " ".join(filter(None, map(str.strip, text[: 1 << 12].splitlines())))
     return f"'{text}'" if len(text) <= SHOWN else f"'{text[: SHOWN - 1]}…'"
 
 
 Found = tuple[int, int, str | None, str]
-"""A finding: its count, the number of the first line that has it, the value in this line, and the value's column."""
+"""The count of a finding, and its first occurrence: the number of the line, the value and the column of the value."""
 _WITH_LINE = (Skip.ENCODING, Skip.QUOTE, Skip.CELLS, Skip.ENTRY)
-"""A line that is skipped for one of these reasons is counted with the text of the whole line as its value."""
+"""For these reasons, the value of a finding is the text of the whole line."""
 
 
 @dataclass(slots=True)

@@ -32,7 +32,7 @@ LACKING: Mapping[Skip, str] = {
     r"[ T]\d\d:[\d:.,]*$",
     Skip.NO_DAY: r"^\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?$",
 }
-"""Patterns of texts that are not times because a part is missing."""
+"""Patterns of texts that are not times because a part is missing, by the missing part."""
 _CLOCKS = (" %H:%M:%S", " %H:%M:%S.%f", " %H:%M:%S,%f", " %H:%M", " %I:%M %p", " %I:%M:%S %p", "")
 _NAMED_MONTH = r"^(?:[A-Z][a-z]{2}, )?(\d{1,2})[/ -]([A-Z][a-z]{2})[/ -](\d{4})(?:[: ](\d\d:\d\d))?"
 _NAMED_MONTHS = [
@@ -53,9 +53,9 @@ The end consists of the offset, the name of the zone, and perhaps the monotonic 
 _ACCESS = "%d/%b/%Y:%H:%M:%S %z"
 _MILLISECONDS = r"(:\d\d:\d\d):(\d{3})"
 _CLOCK_CODE, _DAY_CODE = r"%-?[HI]", r"%-?[djuwcx]"
-"""The codes in formats for an hour, and the codes for a day."""
+"""Match the codes for an hour, and the codes for a day, in a format for strptime."""
 _SECOND_CODE, _FRACTION_CODE = r"%-?S", r"%-?[fgn]"
-"""The codes in formats for seconds, and the codes for fractions of a second."""
+"""Match the codes for seconds, and the codes for fractions of a second, in a format for strptime."""
 _ABBREVIATION = r"(:\d\d(?:[.,]\d+)?(?: \d{4})?) [A-Z]{3,5}$"
 
 

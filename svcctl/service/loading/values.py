@@ -57,7 +57,7 @@ class LoadedField:
 
     @property
     def is_bad(self) -> str:
-        """The SQL condition that the value in the file cannot be stored."""
+        """An SQL condition that is true if the value in the file cannot be stored."""
         return f"({self.raw} IS NOT NULL AND {self.stored} IS NULL)"
 
 
@@ -110,10 +110,10 @@ def converted(column: LoadedField, type_: Type, times: TimeFormat, *, has_decima
 
 
 def _without_commas(text: str, *, are_decimal: bool) -> str:
-    """Return SQL that changes a number with commas in a text to a number with a decimal dot.
+    """Return SQL that removes the commas from a number in a text, and writes the decimal mark as a dot.
 
-    The SQL gives null if a comma is in a place where neither a decimal mark nor a thousands separator can be. A text
-    without commas is unchanged.
+    With `are_decimal`, a comma is the decimal mark. Otherwise, commas separate thousands. The SQL gives null for a
+    comma in any other place. A text without commas is unchanged.
     """
     plain = f"replace({text}, ',', '')"
     if are_decimal:
@@ -133,5 +133,5 @@ def merged(types: Sequence[Type]) -> Type:
 
 
 def nothing(value: str, texts: Sequence[str]) -> str:
-    """Return SQL for a text, or for null if the text is one of the `texts`, which mean null."""
+    """Return SQL that turns a text into null if the text is one of `texts`. Any other text is unchanged."""
     return f"CASE WHEN {value} NOT IN ({', '.join(map(literal, texts))}) THEN {value} END" if texts else value

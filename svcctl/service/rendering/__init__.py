@@ -1,17 +1,16 @@
-"""Query responses. `ENCODERS` has a row for every `mode.type` of the interface.
+"""Writes the responses to queries. `ENCODERS` has a class for each format, by the `mode.type` of a request.
 
-    encoder.py        the base of every format: the facts about a response, and the steps of writing it
-    text_formats.py   json, json/compact, json/simple, json/simple/compact, csv, tsv, xml: they stream
-    msgpack.py        msgpack, which needs every row first and keeps rows on disk
-    xls.py            xls, which also needs every row first and keeps rows on disk
-    rows.py           the text of a row in json, csv, tsv and xml, also for destinations
+    encoder.py        the base class of all formats
+    text_formats.py   json, json/compact, json/simple, json/simple/compact, csv, tsv and xml, which stream rows
+    msgpack.py        msgpack, which keeps all rows on disk before the response begins
+    xls.py            xls, which also keeps all rows on disk before the response begins
+    rows.py           the text of a row in json, csv, tsv and xml, also for the destinations of jobs
     cells.py          a value as text, in DuckDB's SQL
-    renderer.py       runs a plan on any engine and evaluates SQL expressions over its columns
+    renderer.py       runs the plan of a query on any engine, and evaluates SQL expressions over the plan's columns
     keep_alive.py     the padding that is sent while there are no rows
     arrow.py          text in Arrow's buffers as bytes
 
-The bytes of many rows are made at once: DuckDB writes the text of each row, and DuckDB's buffers are sent unchanged.
-Only xls writes one cell after another, because a spreadsheet cannot be written in another way.
+DuckDB writes the text of many rows at once, and DuckDB's buffers are sent unchanged. Only xls is written cell by cell.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 """SQL expressions of DuckDB that turn a value into text: plain, for JSON, for csv and tsv, and for XML.
 
-The functions take the SQL of a value, and most functions also take its type. Cells are later joined by `concat`, which
-was measured to be the fastest way to make a line. `concat` skips nulls. So a cell is empty if its expression returns
-null.
+The functions take the SQL of a value, and most functions also take the type of the value. If an expression returns
+null, the cell is empty.
 
-A test for special characters is a single call on the column itself. If DuckDB stores the column as a dictionary, DuckDB
-runs such a test only once per distinct value.
-
-JSON cannot represent NaN and infinity. These numbers become null in every format, so that all formats agree.
+NaN and infinity become null in every format, because JSON cannot represent these numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +18,7 @@ DATES = {
     "sql": "%Y-%m-%d %H:%M:%S.%g",
     "iso": "%Y-%m-%dT%H:%M:%S.%g{offset}",
 }
-"""The strftime pattern of timestamps for each `dateFormat` of the interface.
+"""The strftime pattern of timestamps, by the value of `dateFormat` in a request.
 
 `{offset}` is replaced by Z or an offset such as +0200.
 """

@@ -22,8 +22,8 @@ SPOOL_BLOCK_BYTES = 1 << 18
 class Rendering:
     """The values that formats need in addition to the rows of a response.
 
-    `cid` is the ID of the request. `timestamp` is the time in epoch milliseconds. `dates` is the form of timestamps in
-    csv, tsv, xml and xls. `line_end` ends each line in json/simple, json/simple/compact, csv and tsv.
+    `cid` is the ID of the request. `timestamp` is the time of the response in epoch milliseconds. `dates` is the form
+    of timestamps in csv, tsv, xml and xls. `line_end` ends each line in json/simple, json/simple/compact, csv and tsv.
 
     IP addresses are written as numbers if `ip_as_string` is False, and as text otherwise. The response states the type
     `str` for addresses if `ip_as_string` is None, and the type `ip4` otherwise.
@@ -55,15 +55,15 @@ class Encoder:
     after any chunk to keep the connection alive. The constructor raises ServiceError if the format does not allow the
     padding that the request has chosen.
 
-    If `streams` is False, the format needs every row before the first byte. The head and the chunks are then empty, and
-    `tail` returns the whole response. A failure must be reported before `tail` is called. Such a format is not possible
-    for a query without an end.
+    If `streams` is False, the format needs all rows before the response can begin. The head and the chunks are then
+    empty, and `tail` returns the whole response. A failure must be reported before `tail` is called. A query without an
+    end cannot have such a format.
     """
 
     content_type: ClassVar[str]
     streams: ClassVar[bool] = True
     ends_connection: ClassVar[bool] = False
-    """Whether the interface demands that the server closes the connection at the end of the response."""
+    """Whether the server must close the connection at the end of the response."""
     own_padding: ClassVar[KeepAlive] = NO_PADDING
     """The padding that the format sends if the request does not choose a padding."""
 
@@ -130,10 +130,7 @@ class Encoder:
 
 
 class SpooledFormat(Encoder):
-    """The base class of formats that need every row before the first byte.
-
-    Such a format keeps the rows in a temporary file.
-    """
+    """The base class of formats that keep all rows in a temporary file before the response begins."""
 
     streams = False
 

@@ -1,8 +1,7 @@
-"""DuckDB as the renderer of rows.
+"""Runs a query plan on any engine, and evaluates DuckDB expressions over the rows, for example to write them as JSON.
 
-For every reader, DuckDB evaluates expressions over the columns of a plan. If the reader itself runs plans in DuckDB,
-one statement runs the plan and evaluates the expressions. The batches of any other reader are passed to a separate
-DuckDB in memory, which evaluates the expressions.
+If the engine is DuckDB, one statement runs the plan and evaluates the expressions. The rows of any other engine are
+passed to a separate DuckDB in memory, which evaluates the expressions.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def stream(
 
 
 class _RenderedStream:
-    """A stream of the values of expressions over the batches of another stream."""
+    """Evaluates expressions over the rows of another stream."""
 
     def __init__(self, rows: Stream, plan: Plan, expressions: Sequence[str], skip: int, rows_per_batch: int) -> None:
         self._rows = rows
@@ -67,7 +66,7 @@ class _RenderedStream:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the plan, with columns named c0, c1, …
 
-        Save an error before it is raised, because DuckDB would turn the error into text.
+        An error is saved before it is raised, because DuckDB would turn the error into text.
         """
         try:
             for batch in self._rows:

@@ -19,7 +19,7 @@ from svcctl.service.rendering import cells
 
 @dataclass(frozen=True, slots=True)
 class DateStyle:
-    """The form of timestamps: a key of `cells.DATES`, and a time zone. Some formats do not use this form."""
+    """The form of timestamps: a key of `cells.DATES`, and a time zone."""
 
     format: str = "default"
     zone: timezone = UTC
@@ -41,9 +41,9 @@ class RowFormat(Protocol):
 class SeparatedRows:
     """The row format of csv and tsv. Null becomes an empty cell, and an empty text becomes `""`.
 
-    Cells are in quotes only if needed. In a row with only nulls, the first cell is `""`. Without these quotes, readers
-    would take the row for padding, and would lose the row. A first cell with the text `reserved` is also in quotes,
-    because this text marks an error row.
+    Cells are in quotes only if needed. In a row with only nulls, the first cell is `""`, so that readers do not take
+    the row for padding (see `keep_alive`). A first cell with the text `reserved` is also in quotes, because this text
+    marks an error.
     """
 
     separator: str
@@ -91,7 +91,7 @@ def quoted_cell(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JsonRows:
-    """The row format of JSON. A row has its values between the texts `opens` and `closes`.
+    """The row format of JSON. The values of a row are between the texts `opens` and `closes`.
 
     If `named` is True, each value follows the name of its column. Timestamps are epoch milliseconds.
     """

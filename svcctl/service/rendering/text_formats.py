@@ -196,8 +196,8 @@ def metadata(columns: Sequence[Column]) -> dict[str, object]:
 def error_members(name: str, code: int, message: str) -> str:
     """Return the members that end a JSON document after an error.
 
-    The members contain the error twice, because clients search the text of the document in two ways. Some clients
-    expect the array directly after the name. Other clients expect white space between the name and the array.
+    The error is written twice, because clients search for the name of the member in two ways. Some clients expect the
+    array directly after the name. Other clients expect white space between the name and the array.
     """
     error = compact([code, message])
     return f'"context":{{"{name}":\n{error}}},"{name}":{error}'

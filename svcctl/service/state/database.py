@@ -1,10 +1,11 @@
-"""The databases that store the state of the service. Each kind of database implements the protocol `Database`.
+"""The databases that store the state of the service, such as its accounts and jobs. The state contains no events.
 
     sqlite.py       a file, for one service process and the commands that run at the same time
     postgresql.py   a server, for several service processes
 
-A database opens connections, and hides the differences between SQLite and PostgreSQL. The tables are defined in
-`schema`. The queries on a table are in the module that is named after the content of the table, such as `accounts`.
+Each of the two modules has a class that implements `Database`. The class opens connections, and hides the differences
+between SQLite and PostgreSQL. The module `schema` defines the tables. The queries are in other modules, such as
+`accounts`.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ STATE_AWAY = Failure(
 class StateUnavailable(Unavailable):
     """The error that is raised while the service cannot use its state.
 
-    The failed operation may or may not have been done, and can be repeated. The message is for clients. `detail` and
-    `advice` are for the operator: `detail` names the database and the reason, and `advice` says what to do.
+    The failed operation may or may not have changed the state, and can be repeated. The message is for clients.
+    The operator gets `detail`, which names the database and the reason, and `advice`, which says what to do.
     """
 
     def __init__(self, failure: Failure, database: str, reason: str, advice: str | None = None) -> None:
@@ -104,9 +105,9 @@ class Database(Protocol):
     writing: Sequence[str]
     """The SQL statements that begin a transaction for writing. Other processes cannot write during the transaction."""
     lock_wait_seconds: float = 0
-    """The seconds for which a transaction for writing is retried while the database is locked.
+    """The number of seconds for which the service repeats attempts to write while the database is locked.
 
-    The value is 0 if the database server itself waits for the lock.
+    The number is 0 if the database server itself waits for the lock.
     """
     foreign: str
     """The operator's advice if the database has tables of other programs."""
@@ -141,10 +142,7 @@ class Database(Protocol):
 
     @abstractmethod
     def mark_version(self, driver: Any, version: str) -> None:
-        """Record that the connection uses the tables of `version`.
-
-        In other processes, `keep_copy` reads this record.
-        """
+        """Record that the connection uses the tables of `version`. Other processes read this record in `keep_copy`."""
 
     @abstractmethod
     def moment(self) -> ColumnElement[int]:

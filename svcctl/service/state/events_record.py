@@ -1,12 +1,11 @@
-"""The record of the service's own file of events, which is stored in the state.
+"""Detects that the service's own file of events has lost events.
 
-When the service starts, the service uses the record to detect lost events. The record has the identity of the file, and
-the position of the end of each table. This position never becomes smaller while no events are lost.
+The state of the service has a record of the file: the identity of the file, and the position at which each table ends.
+Without a loss, this position never becomes smaller. At its start, the service compares the file with the record.
 
-Events are lost if the identity of the file differs from the record, or if a table ends at a smaller position than in
-the record. Possible reasons are that the file was removed or replaced by an older copy, or that the write-ahead log of
-the file was removed or damaged. A loss is stored until an operator confirms the loss. If the state has no record, the
-present file is accepted.
+Events are lost if the file has another identity, or if a table ends at a smaller position. For example, the file may
+have been replaced by an older copy, or its write-ahead log may have been removed. A loss is stored until an operator
+confirms the loss. If the state has no record, the present file is accepted.
 """
 
 from __future__ import annotations
@@ -87,13 +86,13 @@ class EventsRecord:
         self._moment = 0.0
         self._lock = Lock()
         self.loss: Loss | None = None
-        """The loss that nobody has confirmed yet. The value is None if there is no such loss."""
+        """The loss that no operator has confirmed yet, or None if there is no such loss."""
 
     def check(self, *, adopts: bool = False) -> Loss | None:
-        """When the service starts, compare the file of events with the record, and write a new record.
+        """Compare the file of events with the record when the service starts, and write a new record.
 
-        Return a new loss, or None if there is no new loss. With `adopts`, nothing is compared, and the record is
-        replaced. A start after a reset uses `adopts`, because the reset has deleted the events.
+        Return a new loss, or None if there is no new loss. With `adopts`, the record is replaced without a comparison.
+        This is for the first start after a reset, because the reset has deleted the events.
         """
         with self._store.reading() as connection:
             row = connection.execute(select(schema.events_files).where(_COLUMNS.place == self._place)).first()
@@ -134,7 +133,7 @@ class EventsRecord:
             self._recorded, self._writes, self._moment = ends, writes, time.monotonic()
 
     def confirm(self) -> Loss | None:
-        """Confirm the loss, so that it is deleted from the record. Return the loss, or None if there is no loss.
+        """Delete a confirmed loss from the record. Return the loss, or None if there is no loss.
 
         Raises StateUnavailable if the state cannot be written.
         """

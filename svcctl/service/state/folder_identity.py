@@ -1,11 +1,11 @@
-"""The shared folder that belongs to a state. The jobs in the state read the tables in this folder.
+"""Checks that a service uses the shared folder that belongs to its state. The jobs in the state read this folder.
 
-A service with another folder, or without a folder, would not find the tables of these jobs, and would end the jobs. So
-the identity of the folder is stored in the state, and also in an object in the folder. The identity is needed because
-the same folder may have several addresses.
+A service with another folder, or without a folder, would not find the tables of the jobs, and would end the jobs. So
+the folder has an identity, which is stored in the state and in the folder. The address of the folder is not enough,
+because the same folder may have several addresses.
 
-If several services share a state, the folder of the state cannot be changed. A single service may change to a folder at
-another address.
+If several services share a state, the folder of the state cannot be changed. A service that does not share its state
+may change to a folder at another address.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ NO_FOLDER = "none"
 def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | None:
     """Check that a folder belongs to the state. If the state has no folder yet, the folder becomes the state's folder.
 
-    With `create`, a new folder is created. If a single service has changed its folder, return the address of the former
-    folder. This address is "none" if the service had no folder before. Return None if the folder has not changed, if
-    the state is new, or if several services share the state.
+    With `create`, a missing folder is created. If several services share the state, return None. If a service that does
+    not share its state has changed its folder, return the address of the former folder, or "none" if the service had no
+    folder before. Return None if the folder has not changed, or if the state is new.
 
     Raises Unavailable if the folder does not exist or has another identity. Also raises UsageError if a shared state
     has a folder and the service has no folder.
@@ -55,8 +55,8 @@ def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | 
 def check(store: Store | None, folder: Folder, *, create: bool = False) -> bool:
     """Check that a folder exists. If the state has an identity for the folder's address, also check this identity.
 
-    With `create`, the folder is created if the state has no identity for its address. Return whether the folder was
-    created. Raises Unavailable if the check fails.
+    With `create`, a missing folder is created if the state has no such identity. Return whether the folder was created.
+    Raises Unavailable if the check fails.
     """
     row = None if store is None else _stored_folder(store)
     identity = row.identity if row is not None and row.uri == folder.uri else None

@@ -197,7 +197,7 @@ def database_of(url: str, password_file: str | None, *, may_hold_password: bool)
     """Return the database at a URL.
 
     Raises UsageError if the password file cannot be read. Also raises UsageError if the URL has a password and
-    `may_hold_password` is False, because other users could see the password.
+    `may_hold_password` is False, because other users could see the password in the list of processes.
     """
     if "password" in _parameters(url) and not may_hold_password:
         raise UsageError(

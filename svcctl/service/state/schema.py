@@ -229,7 +229,7 @@ job_files = _table(
     Column("end", INTEGER, nullable=False),
     Column("sha256", JsonText, nullable=False),
 )
-"""The log of each job. The module `jobs.step_log` describes the log."""
+"""The files in the log of each job. The module `jobs.step_log` describes the log."""
 
 folder = _table(
     "folder",
@@ -238,7 +238,7 @@ folder = _table(
 )
 """The state's shared folder: at most one row with the identity and the last address of the folder.
 
-If a single service has no folder, the identity is empty and the address is `none`.
+For a service without a shared folder, the identity is empty and the address is `none`.
 """
 
 events_files = _table(
@@ -248,8 +248,9 @@ events_files = _table(
     Column("tables", JsonText, nullable=False),
     Column("loss", JsonText, nullable=False),
 )
-"""The files of events, one row for each service.
+"""The table of events files, with one row for each service.
 
 `place` is the identifier of the service (see `process.place`). `identity` is the identity of the file. `tables` has the
-end of each table and its number of events. `loss` is the loss of events, until an operator confirms the loss.
+position of the end of each table, and the number of events in the table. `loss` is the loss of events, until an
+operator confirms the loss.
 """

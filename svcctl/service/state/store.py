@@ -1,9 +1,8 @@
 """The state of the service: all data except the events, in a database that survives kill -9.
 
-The store owns the connection to the database, a lock and the transactions, and upgrades the tables. The store has no
-queries on the tables. These queries are in other modules, such as `accounts`. The queries use the tables of `schema`,
-and so do not depend on the kind of database. Other processes, such as `svcctl service accounts`, may open the database
-at the same time.
+The store holds the connection to the database, begins transactions, and upgrades the tables. Queries on the tables are
+in other modules, such as `accounts`. The queries use the tables of `schema`, and do not depend on the kind of database.
+Other processes, such as `svcctl service accounts`, may open the database at the same time.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from svcctl.service.state.sqlite import SQLite
 T = TypeVar("T")
 
 PAUSE_SECONDS = 0.02
-"""The seconds until the next attempt to begin a transaction, after another process has blocked an attempt."""
+"""The number of seconds between two attempts to begin a transaction while another process has locked the database."""
 
 _log = logging.getLogger("svcctl.service")
 
@@ -117,10 +116,9 @@ class Store:
             connection.execute(select(true()))
 
     def cached_value(self, key: Hashable, read: Callable[[Connection], T]) -> T:
-        """Return the cached result of `read`. After any change of the database, `read` is called again.
+        """Return the cached result of `read` for `key`. After any change of the database, `read` is called again.
 
-        With this cache, the account of a request is usually found without a query. The result None is not cached,
-        because clients could fill the cache with unknown keys.
+        The result None is not cached, because clients could fill the cache with unknown keys.
         """
         with self._lock:
             version = self._present_version()
@@ -139,8 +137,8 @@ class Store:
     def _begin_writing(self, until: float) -> Transaction | None:
         """Begin a transaction for writing. If a transaction for writing has already begun, begin a savepoint.
 
-        Return None if another process has locked the database, so that the caller can try again. After the moment
-        `until` of the monotonic clock, raise StateUnavailable instead.
+        If another process has locked the database, return None until the monotonic clock reaches `until`, and raise
+        StateUnavailable afterwards.
         """
         begun = self._connection.get_execution_options().get("begin")
         if self._connection.in_transaction() and begun == self._database.writing:
@@ -164,7 +162,7 @@ class Store:
         return self._connection.begin()
 
     def _present_version(self) -> Hashable:
-        """Return the value of `Database.version` for the present state. A closed connection is replaced first."""
+        """Return the present value of `Database.version`. A closed connection is replaced first."""
         for attempt in (1, 2):
             with self._database.translate_errors():
                 driver = self._driver
@@ -225,5 +223,5 @@ def replace(connection: Connection, table: Table, **row: Any) -> None:
 
 
 def is_there(connection: Connection, *conditions: ColumnElement[bool]) -> bool:
-    """Whether at least one row meets all conditions."""
+    """Return whether at least one row meets all conditions."""
     return bool(connection.scalar(select(exists().where(*conditions))))

@@ -1,9 +1,8 @@
 """The versions of the state's tables, and the upgrade of a database from an older version.
 
 A new database gets the tables of `schema` and the newest version number. Alembic is not imported for a new database,
-because the import takes long. For an older database, Alembic runs the scripts in `versions`, in one transaction. Before
-the first release, tables are changed only in `schema`. After a release, the first script creates the released tables,
-and each later change has a separate script.
+because the import takes long. For an older database, Alembic runs the scripts in `versions`, in one transaction. To
+change a table, change `schema`, and add a script that makes the same change in older databases.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from sqlalchemy import Connection, insert, inspect, select
 from svcctl.service.state import schema
 
 SCRIPTS = Path(__file__).parent
-"""The folder that Alembic gets as the location of its scripts."""
+"""The folder with Alembic's script `env.py` and the folder `versions`."""
 FOREIGN = ""
 """The result of `version_of` for a database that has only tables of other programs."""
 

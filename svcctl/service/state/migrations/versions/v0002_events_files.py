@@ -1,4 +1,4 @@
-"""Add the table of events files. Also add the date up to which the destination of a job has all events."""
+"""Add the table of events files. Also add the date up to which a job's destination has all events."""
 
 from __future__ import annotations
 

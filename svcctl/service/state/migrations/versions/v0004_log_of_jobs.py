@@ -1,6 +1,6 @@
 """Add the log of jobs, and the dates up to which jobs are verified.
 
-The steps of old checkpoints are stored in the log.
+The log of an older job begins with the query step in the job's checkpoint, which is the job's saved progress.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def upgrade() -> None:
 
 
 def _steps(job_id: str, sent: int, checkpoint: Any) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the step of a checkpoint and the ID of its job. Yield nothing if no rows of the step were delivered.
+    """Yield the query step in a job's checkpoint, with the job's ID, if rows of the step were delivered.
 
-    If the job continues an earlier job, the step may belong to the earlier job.
+    If the job still delivers the rows of an earlier job, the step and the ID are those of the earlier job.
     """
     try:
         if (rest := checkpoint.get("rest")) is not None:

@@ -27,8 +27,8 @@ class Order:
 
     Dates are epoch seconds, and lengths are in seconds. `service` is the base URL without credentials. `zone` is the
     time zone of the dates in the rows, of the windows, and of the dates in file names. If `zone` is None, UTC is used.
-    If `settled` is a date, no more events with earlier dates arrive. A run then ends at the latest with the last whole
-    window before `settled`.
+    `settled` is a date before which no more events will arrive. If `settled` is set, a run contains only windows that
+    end at or before this date.
 
     `incremental` is true if each run starts at the end of the last run. `state` is the name of the saved state of the
     export, and `until` is the end of the last run in this state. `until` is None before the first run.
@@ -53,12 +53,13 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """The plan of a run. `whole` is the range of the run, and `windows` are the time windows into which it is cut.
+    """The plan of a run.
 
-    `storage` holds the files, and `target` has the path of the files in this storage. `distant` is true if the storage
-    is a server. A later run then compares only the sizes of files, because hashes would need transfers of the files.
-    `notes` are texts for the user. For an export with a state, the record keeps at most `kept_windows` windows of
-    earlier runs. `columns` are the columns in the record.
+    `whole` is the range of the run, and `windows` are the time windows of this range. `storage` holds the files, and
+    `target` names the files in this storage. `distant` is true if the storage is a server. A run checks existing files
+    on a server only by their sizes, not by their hashes. `notes` are texts for the user. For an export with a state,
+    the record keeps at most `kept_windows` windows of earlier runs. `columns` are the columns of the first windows, see
+    `Record`.
     """
 
     order: Order
@@ -89,12 +90,12 @@ class Export:
 
     @property
     def folder(self) -> str:
-        """The path of the folder with the record and the parts. The path ends with a slash."""
+        """The path of the folder with the record of the export and the files of unmerged windows, with a slash at its end."""
         return folder_of(self.target)
 
     @property
     def record_path(self) -> str:
-        """The path of the record file."""
+        """The path of the record file, which lists the exported windows."""
         return path_of(self.target)
 
     @property
@@ -108,15 +109,14 @@ class Export:
         return self.target.path(self.whole)
 
     def part(self, window: Window) -> str:
-        """Return the path of the part, which is the file with the rows of a window."""
+        """Return the path of a window's part. A part is a file with the rows of one window."""
         return self.parts((window,))[window]
 
     def parts(self, windows: Iterable[Window]) -> dict[Window, str]:
-        """Return the paths of the parts. A part is a file with the rows of one window.
+        """Return the path of each window's part. A part is a file with the rows of one window.
 
-        All dates in a merged file have the UTC offset that the zone has at the start of the file. If the offset of the
-        zone changes, the names of the parts contain this offset, because a merged file with another offset needs other
-        parts.
+        If all dates in a merged file must have the same UTC offset, but the offset of the zone changes during the year,
+        the names of the parts contain the offset.
         """
         zone, folder = self.file_zone(self.whole), self.folder
         offset = "" if zone is None or zone == self.identity.time_zone else f"{EPOCH.astimezone(zone.clocks):%z}"
@@ -126,7 +126,7 @@ class Export:
         """Return the zone of the dates in a file that covers the range `file`. Return None if no zone is requested.
 
         In the date format iso, each date contains its own UTC offset. In other formats, all dates of a file have the
-        UTC offset that the zone has at the start of the file.
+        same UTC offset, which the zone has at the start of the range.
         """
         zone = self.identity.time_zone
         return zone if zone is None or self.identity.date_format == "iso" else zone.fixed(file.start)
@@ -144,18 +144,16 @@ class Export:
     def joins_windows(self) -> bool:
         """Whether one request may fetch several windows.
 
-        There are two cases:
-        - Each window has its own file. Then one request may fetch several windows if the dates of the rows show to
-          which window each row belongs.
-        - All windows go into a merged file. Then one request may fetch several windows if no time zone is requested. In
-          a time zone, windows may have different UTC offsets.
+        - If each window has its own file, the dates of the rows must show to which window each row belongs.
+        - If all windows go into a merged file, no time zone may be requested. In a time zone, windows may have
+          different UTC offsets.
         """
         if self.target.per_window:
             return self.format.joins and is_dated(self.order.query) and self.whole in SPLIT_RANGE
         return self.identity.time_zone is None
 
     def joined(self, tasks: Sequence[Task]) -> Task:
-        """Return one task for the windows of several tasks. There must be no gap between the windows."""
+        """Return one task that fetches the windows of several tasks. There must be no gap between the windows."""
         window = Window(tasks[0].window.start, tasks[-1].window.end)
         if self.target.per_window:
             return replace(tasks[0], window=window, path="", parts=tuple(tasks))
@@ -163,7 +161,7 @@ class Export:
 
     @property
     def task(self) -> Task:
-        """A task for the whole range. The tasks of windows are made from this task."""
+        """A task that fetches the whole range. The task of each window is a changed copy of this task."""
         return Task(
             self.whole,
             self.request,
@@ -187,8 +185,8 @@ class Summary:
     gaps and a file for each window, `until` is the start of the first gap. With gaps and a merged file, `until` is the
     start of the range, because a merged file with a gap is not published.
 
-    `idle` is true if there was nothing to do. `replaced` has a text for each finished file that the run replaced. This
-    text describes the old file. `files` are the addresses of the finished files.
+    `idle` is true if there was nothing to do. `replaced` has a text about each old file or record that the run
+    replaced. `files` are the addresses of the finished files.
     """
 
     rows: int

@@ -1,10 +1,9 @@
 """The file formats of an export. `FORMATS` has a row for each format.
 
-A format writes the rows of each time window to a separate file, which is called a part. Then the format merges the
-parts into one file. In csv, tsv and ndjson, the bytes from the service are checked and stored unchanged. A part has no
-heading, and each part is compressed separately. The merged file has the heading, followed by all parts. Compressed
-parts can also be joined, because a gzip or zstd file may have several members. A parquet file has the same column types
-as the answer of the service.
+A merged file is made from parts. A part is a file with the rows of one time window. In csv, tsv and ndjson, a part has
+the unchanged bytes from the service, without the heading. The merged file is the heading, followed by the bytes of all
+parts. Each part can be compressed separately, because compressed files may be concatenated in gzip and zstd. A parquet
+file has the same column types as the answer of the service.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ if TYPE_CHECKING:
     from svcctl.api.response import QueryResponse
 
 Part = Callable[[], Iterator[bytes]]
-"""A function that reads the stored bytes of a part, without decompressing them."""
+"""A function that reads a part, which is a file with the rows of one window. Compressed bytes stay compressed."""
 
 
 Look = Callable[[tuple[str, ...]], None]
-"""A function that gets the names of the columns before the first row is written. The function may raise an error."""
+"""A function that is called with the column names before the first row is written. It may raise an error."""
 
 
 class WritePart(Protocol):
-    """A function that writes the rows of an answer, see `ExportFormat`.
+    """A function that writes the rows of an answer to `sink`, see `ExportFormat`.
 
-    For ndjson, the names of the columns come from the first row.
+    `look` is called with the names of the columns. For ndjson, these names come from the first row.
     """
 
     def __call__(
@@ -51,13 +50,13 @@ class WritePart(Protocol):
 class ExportFormat:
     """A file format: the response format to request from the service, and the functions that write files.
 
-    `mode` is the response format. `part(answer, sink, whole, losses)` writes the rows of one time window. The function
-    returns the head, which is the heading of csv and tsv, or the columns of parquet. All windows of a file must have
-    the same head. With `whole`, the function writes a complete file, including the heading. Values that the format
-    cannot hold are counted in `losses`.
+    `mode` is the response format. `part(answer, sink, whole, losses)` writes the rows of one time window. It returns
+    the head, which is the heading of csv and tsv, or the columns of parquet. All windows of a file must have the same
+    head. If `whole` is true, `part` writes a complete file, including the heading. `part` counts in `losses` the values
+    that the format cannot hold.
 
-    `merged(parts, head, sink)` writes the parts of all windows, in order, as one file. In formats with a `heading`, the
-    caller must write the head before this call.
+    `merged(parts, head, sink)` writes the parts of all windows, in order, as one file. A part is the file of one
+    window. In formats with a `heading`, the caller must write the head before this call.
     """
 
     name: str
@@ -66,12 +65,15 @@ class ExportFormat:
     merged: Callable[[Iterable[Part], str, ByteSink], None]
     heading: bool = False
     joins: bool = True
-    """Whether the merged file consists of the heading, followed by the unchanged bytes of all parts."""
+    """Whether a merged file is the heading, followed by the unchanged bytes of each window's file."""
     compressible: bool = True
     """Whether file names may have .gz or .zst after the ending of the format. Parquet compresses its data itself."""
 
     def columns(self, head: str) -> str:
-        """Return the columns in a head as one line. For parquet, the line includes the types of the columns."""
+        """Return the columns as one line of text. For parquet, the line includes the types of the columns.
+
+        `head` is the heading of csv and tsv, or the columns of parquet.
+        """
         return head.strip() if self.heading or not head else ", ".join(" ".join(column) for column in json.loads(head))
 
 
@@ -98,7 +100,7 @@ def _lines(*, heading: bool) -> WritePart:
 def members(lines: bytes) -> tuple[str, ...]:
     """Return the names of the members in the first object of an ndjson text.
 
-    If the text is not ndjson, return no names. Such a text is refused later, when the answer is read.
+    If the text is not ndjson, return no names.
     """
     try:
         row = json.loads(lines.partition(b"\n")[0])
@@ -161,8 +163,11 @@ def format_of(path: str, name: str | None) -> tuple[ExportFormat, str]:
     Without compression, the second value is "". `name` is the name of the format. If `name` is None, the ending of the
     path decides the format.
 
-    Raises UsageError if `name` is unknown, or if the path has the ending of another format. Without `name`, raises
-    UsageError if the ending is unknown. Also raises UsageError if the format cannot be compressed.
+    Raises UsageError in these cases:
+    - `name` is unknown.
+    - `name` is None, and the ending of the path is unknown.
+    - The path has the ending of another format than `name`.
+    - The path has the ending of a compression, but the format cannot be compressed.
     """
     compression = next((ending for ending in COMPRESSIONS if path.endswith(ending)), "")
     ending = path.removesuffix(compression).rpartition(".")[2].lower()

@@ -35,7 +35,7 @@ class Identity:
     window_zone: Zone | None = None
     """The time zone of the time windows and of the dates in file names. It is None for UTC."""
     window_origin: int = 0
-    """The local time from which windows are counted, given as the epoch seconds of the same clock time in UTC."""
+    """The local time from which windows are counted, in seconds after 1970-01-01 00:00 local time."""
 
     @property
     def clocks(self) -> tzinfo:
@@ -53,7 +53,7 @@ class Identity:
 
     @property
     def named(self) -> Mapping[str, str]:
-        """The values of the fields as texts, by names for users, such as `time zone` for the option --time-zone."""
+        """The fields as texts. The keys are names for users, such as `time zone` for the option --time-zone."""
         members = {"query": self.query, "format": self.format, "service": self.service}
         zone = self.window_zone or self.time_zone
         options = {"date format": self.date_format, "time zone": zone.name if zone else None}
@@ -61,7 +61,7 @@ class Identity:
         return members | {name: value for name, value in options.items() if value is not None}
 
     def difference(self, other: Identity) -> tuple[str, str]:
-        """Return two texts: the differences from `other`, and the options that would give `other` this identity."""
+        """Return two texts: the differences from `other`, and the options that a user must give for this identity."""
         own, others = self.named, other.named
         differences, options = [], []
         for name in {**own, **others}:
@@ -84,9 +84,9 @@ class Identity:
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the identity as JSON, for the member `about` of a record.
+        """Return the identity as JSON, for the member `about` of a record file.
 
-        Time zones are written by name. `clock` is the zone of the windows.
+        Time zones are written by name. The member `clock` is the time zone of the windows.
         """
         options = {
             "date_format": self.date_format,
@@ -104,7 +104,7 @@ class Identity:
 
     @classmethod
     def from_json(cls, query: str, format: str, window: int, service: str, options: Mapping[str, Any]) -> Identity:
-        """Make an identity from the member `about` of a record.
+        """Make an identity from the member `about` of a record file.
 
         Raises TypeError for unknown members. Raises UsageError for an unknown time zone.
         """

@@ -8,7 +8,7 @@ parts:
 - On a server, and in the format parquet, each run writes the whole file from the parts. The parts are kept until the
   file is complete.
 
-While a part is read, its hash is compared with the record.
+When a part is read, its hash is compared with the hash in the record of the export.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Hashed:
 
 
 class MergedFile(Hashed):
-    """The merged file while it is being written."""
+    """The file with the rows of all windows, while it is being written."""
 
     def __init__(self, sink: Sink, record: OpenRecord, *, grows: bool) -> None:
         super().__init__(sink)
@@ -67,9 +67,10 @@ class MergedFile(Hashed):
         self.grows = grows
 
     def note_moved(self, entry: ExportedFile, offset: int) -> None:
-        """Save in the record that the rows of a window begin at the byte `offset` of this file.
+        """Note in the record that the rows of a window begin at the byte `offset` of this file.
 
-        The part of the window is then removed. Does nothing if the whole file is written at once from the parts.
+        The window's separate file is removed when the record is saved. Does nothing if this file cannot be resumed by
+        another run.
         """
         if self.grows:
             self._record.move(replace(entry, offset=offset))
@@ -77,8 +78,7 @@ class MergedFile(Hashed):
     def publish(self) -> None:
         """Complete the file and give it its final name.
 
-        Before the file gets this name, its hash is saved in the record. So if this run is killed, the next run can
-        check the file.
+        The hash of the file is saved in the record first. If this run is then killed, the next run can check the file.
         """
         self._record.note_merged(self.bytes, self.sha256)
         self._sink.complete()
@@ -86,9 +86,9 @@ class MergedFile(Hashed):
     def resume(self, growing: GrowingObject, export: Export) -> None:
         """Continue the incomplete file of an earlier run.
 
-        The beginning of the file is kept, up to the first window that is damaged or is not the next window of this run.
-        Other undamaged windows before the first damaged window are copied back into separate files, which are called
-        parts. Then everything after the kept beginning is cut off.
+        The file keeps the windows at its beginning if they are undamaged and are the first windows of this run. The
+        next undamaged windows are copied back into separate files. The first damaged window and all windows after it
+        are dropped from the record. The file is then truncated after the kept windows.
         """
         record = self._record
         inside = sorted((entry for entry in record.entries.values() if entry.offset is not None), key=_offset)
@@ -108,7 +108,7 @@ class MergedFile(Hashed):
 
 @contextmanager
 def merged_file(export: Export, record: OpenRecord, *, overwrite: bool) -> Iterator[MergedFile]:
-    """Begin or resume the merged file of an export. If the file is not published, the next run can resume it."""
+    """Begin the merged file of an export, or resume the incomplete file of an earlier run."""
     storage = export.storage
     grows = export.format.joins
     growing = storage.grow(export.path, export.growing, overwrite=overwrite) if grows else None
@@ -161,9 +161,10 @@ def _offset(entry: ExportedFile) -> int:
 def _sound_windows(
     growing: GrowingObject, inside: Sequence[ExportedFile], export: Export, head: str | None
 ) -> Iterator[tuple[ExportedFile, hashlib._Hash]]:
-    """Yield the windows in the growing file, in order, up to the first damaged window (not included).
+    """Yield the undamaged windows at the beginning of an incomplete merged file, in order.
 
-    Each window comes with the hash of the file from its beginning to the end of the window.
+    The iteration ends before the first damaged window. Each window comes with the hash of the file from its beginning
+    to the end of the window.
     """
     heading = heading_of(export, head or "")
     if b"".join(growing.read(0, len(heading))) != heading:
@@ -193,7 +194,7 @@ def _first_windows(record: OpenRecord) -> Iterator[ExportedFile]:
 
 
 def _as_part(growing: GrowingObject, entry: ExportedFile, export: Export) -> ExportedFile:
-    """Copy the rows of a window from the merged file back into a part. Return the new entry for the record."""
+    """Copy the rows of a window from the merged file back into a separate file. Return the new entry for the record."""
     with export.storage.create(entry.path, overwrite=True, part_of=export.path) as sink:
         for piece in growing.read(_offset(entry), entry.bytes):
             sink.write(piece)

@@ -6,9 +6,8 @@ The record has an entry for each exported time window. A window goes through the
                       part ─ move ─> inside the merged file while this file grows (`offset`)
                                      note_published ─> `inside` the complete merged file
 
-The record contains the names of files. A file is written before its name is saved in the record. Before a file is
-removed, its name is removed from the saved record. So the saved record names only existing files, even if a run is
-killed.
+The saved record names only existing files, even if a run is killed. For this reason, a file is written before its name
+is saved in the record. A file is removed after its name was removed from the saved record.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ if TYPE_CHECKING:
     from svcctl.exports.workers.fetch import Fetched, Task
 
 SAVE_SHARE = 0.02
-"""The maximum share of a run's time that is spent on saving the record. So a longer record is saved less often."""
+"""The maximum share of a run's time that is spent on saving the record."""
 SAVE_INTERVAL_SECONDS = 0.2
 """The minimum number of seconds between two saves of the record."""
 
 
 class OpenRecord:
-    """The record of an export, which a run changes and saves.
+    """The record of an export, which a run changes and saves. The record lists the exported windows.
 
-    `replaced` has a text for each old record that the run replaces. `new` is true if the target had no record of this
+    `replaced` has a text about each old record that the run replaces. `new` is true if the target had no record of this
     export. `clock` returns a monotonic time in seconds.
     """
 
@@ -59,17 +58,14 @@ class OpenRecord:
         """The entries of the record, by the start of their time windows in epoch seconds."""
         self._ends = frozenset(window.end for window in self.export.windows)
         self.replaced = [*replaced]
-        """A text for each file or record that this run replaces. The text describes the old content."""
+        """A text about each old file or record that this run replaces."""
         self.column_changes: list[tuple[str, str]] = []
         """A pair for each change of the columns from one file to the next: the old columns and the new columns."""
         self.left_out: dict[str, None] = {}
-        """The columns that were added to the table after the first windows were fetched.
-
-        The files do not contain these columns.
-        """
+        """The table's columns that are not in the files. They were added after the first windows were fetched."""
         self._columns = record.columns
         self._heads: dict[Window, str] = {}
-        """The head of each window that this run has fetched. A head is a heading, or the columns of parquet."""
+        """The heading of csv and tsv, or the columns of parquet, for each window that this run has fetched."""
         self._moved: list[str] = []
         self._saved = self._saving = 0.0
 
@@ -82,10 +78,10 @@ class OpenRecord:
     # Entries
 
     def at(self, window: Window) -> ExportedFile | None:
-        """Return the entry of the record that begins at the start of a window. Return None if there is no such entry.
+        """Return the record's entry that begins at the start of a window. Return None if there is no such entry.
 
-        An entry may cover several windows that were fetched together. It is returned only if it ends where a window of
-        this run ends.
+        An entry may cover several windows that were fetched together. An entry is returned only if a window of this run
+        ends at the end of the entry.
         """
         entry = self.entries.get(window.start)
         return entry if entry is not None and entry.end in self._ends else None
@@ -102,31 +98,25 @@ class OpenRecord:
                 reached = (self.at(window) or window).end
 
     def inside(self) -> list[ExportedFile]:
-        """Return the entries of this run's windows, in order."""
+        """Return the record's entries for the windows of this run, in order."""
         return [entry for window in self.windows() if (entry := self.at(window)) is not None]
 
     @property
     def earlier(self) -> ExportedFile | None:
-        """The entry of the merged file with the same name as the file of this run. Their ranges may differ.
-
-        It is None if there is no such entry.
-        """
+        """The entry of the merged file with the same name as the file of this run, or None. Its range may be different."""
         return next((file for file in self._record.merged if file.path == self.export.path), None)
 
     @property
     def merged(self) -> ExportedFile | None:
-        """The entry of the merged file with the same name and the same range as the file of this run.
-
-        It is None if there is no such entry.
-        """
+        """The entry of the merged file with the same name and the same range as the file of this run, or None."""
         merged = self.earlier
         return merged if merged is not None and merged.window == self.export.whole else None
 
     def is_merged(self) -> bool:
         """Return whether the complete merged file of this run's range exists.
 
-        An earlier run may have been killed after it completed the file. In that case, this call completes the work of
-        that run. The file is marked as published in the record, and the parts are removed.
+        If an earlier run was killed after it completed the file, this call completes the work of that run. It marks the
+        file as published in the record, and removes the files of single windows.
         """
         merged = self.merged
         if merged is None or self._storage.size(merged.path) != merged.bytes:
@@ -184,7 +174,7 @@ class OpenRecord:
     def _begin_with(self, head: str) -> None:
         """Begin the merged file with the columns of `head`.
 
-        The parts of earlier runs are dropped from the record, because all parts of a file must have the same columns.
+        All windows of a merged file must have the same columns. So windows of earlier runs are dropped from the record.
         Raises IncompleteResult if windows of this run were already fetched with other columns.
         """
         columns = self.export.format.columns
@@ -202,7 +192,7 @@ class OpenRecord:
     def _claim_files(self) -> None:
         """Remove all ranges from the record, except the range of this run and the ranges of merged files.
 
-        The parts of other runs have been removed from the record, so the record does not cover their ranges any more.
+        The caller has removed the entries of other windows from the record.
         """
         whole = self.export.whole
         files = ((file.start, file.end) for file in self._record.merged)
@@ -213,9 +203,9 @@ class OpenRecord:
             self.entries.pop(window.start, None)
 
     def move(self, entry: ExportedFile) -> None:
-        """Replace the entry of a window. The rows of the window are now in the merged file.
+        """Replace the entry of a window after its rows were copied to the merged file.
 
-        The part with these rows is removed after the next save of the record.
+        The window's separate file is removed after the next save of the record.
         """
         self._moved.append(entry.path)
         self.entries[entry.start] = entry
@@ -237,7 +227,7 @@ class OpenRecord:
         self.save()
 
     def note_published(self) -> None:
-        """Remove the parts, and save in the record that the merged file is published. The export is then complete."""
+        """Save in the record that the merged file is published, and remove the files of its windows."""
         path, merged = self.export.path, self.merged
         assert merged is not None
         stateless = self.export.order.state is None  # later runs may never use the other parts
@@ -261,9 +251,9 @@ class OpenRecord:
         self.replaced += [f"{self._storage.address(path)}, which had changed since its export" for path in paths]
 
     def note_columns(self) -> None:
-        """Add each change of the columns between two files to `column_changes`, in the order of the windows.
+        """Add to `column_changes` each change of the columns from one window to the next, in order.
 
-        If an earlier file already had the new columns, the change is not added.
+        A change back to columns that an earlier window had is not added.
         """
         reported = {self.head}
         for _, head in sorted(self._heads.items()):
@@ -282,7 +272,7 @@ class OpenRecord:
             self.save()
 
     def save(self) -> None:
-        """Save the record, and then remove the parts with rows that are now in the merged file."""
+        """Save the record, and then remove the separate files of windows that are now in the merged file."""
         started = self._clock()
         entries = {entry.window: entry for entry in self.entries.values()}
         self._record = replace(self._record, head=self.head, entries=entries, columns=self._columns)
@@ -293,14 +283,14 @@ class OpenRecord:
         self._saving = self._saved - started
 
     def _remove_leftovers(self) -> None:
-        """Remove the parts of killed runs that are not in the record."""
+        """Remove the files of killed runs from the folder of the record. Files with an entry in the record are kept."""
         folder = self.export.folder
         named = {self.export.record_path, *(entry.path for entry in self.entries.values())}
         self._storage.remove(*[name for name in self._storage.names(folder) if name not in named])
         self._storage.remove_unfinished(folder)
 
     def interrupt(self) -> None:
-        """Save the record of a failed run.
+        """Save the record of a run that was interrupted by an error.
 
         If the export has no state, and its new record has no windows, the record file is removed.
         """

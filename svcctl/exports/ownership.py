@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 def claim(export: Export) -> OpenRecord:
     """Return the record of an export, with the range of this run added. The record is not saved yet.
 
-    The rows of a time window are stored in a file that is called a part. In a merged file, all dates have the same UTC
-    offset. So parts in which the dates have another offset are removed from the record. Raises UsageError if the record
-    is damaged, or if the record or a file of the target belongs to another export.
+    For a merged file, windows whose dates have another UTC offset than the file are removed from the record. Raises
+    UsageError if the record is damaged, or if the record or a file of the target belongs to another export.
     """
     record, replaced = _starting_over(export) if export.order.overwrite else (_continued(export), ())
     new = record is None
@@ -57,10 +56,9 @@ def _continued(export: Export) -> Record | None:
 
 
 def _starting_over(export: Export) -> tuple[Record | None, tuple[str, ...]]:
-    """Return the record for a run that fetches its whole range again. Also return texts about the records it replaces.
+    """Return the record for a run that fetches its whole range again, and texts about the old records that it replaces.
 
-    If no old record can be used, None is returned for the record. Files of earlier runs that are outside of the range
-    stay in the record.
+    The record keeps files of earlier runs outside of the range. The record is None if no old record can be used.
     """
     address = export.storage.address(export.record_path)
     try:
@@ -93,7 +91,7 @@ def _starting_over(export: Export) -> tuple[Record | None, tuple[str, ...]]:
 def _read(export: Export) -> Record | None:
     """Return the record of the target. Return None if there is no record.
 
-    Raises UsageError if the export has a saved state from an earlier run, and the record does not match this state.
+    Raises UsageError if the record is damaged, or does not match the saved state of the export.
     """
     order, storage, target = export.order, export.storage, export.target
     if order.state is not None and order.until is not None:
@@ -103,7 +101,7 @@ def _read(export: Export) -> Record | None:
 
 
 def _another(export: Export, record: Record) -> UsageError:
-    """Return the error for a target that belongs to another export."""
+    """Return the error for a target to which another export already writes."""
     target = export.storage.address(export.target.text)
     differences, options = record.identity.difference(export.identity)
     message = f"{target} belongs to another export: {differences}"
@@ -138,9 +136,10 @@ def _overlaps(ranges: Iterable[tuple[int, int]], window: Window) -> bool:
 
 
 def _ranges(export: Export, record: Record) -> tuple[tuple[int, int], ...]:
-    """Return the ranges that the files of the export should cover. The range of this run is included.
+    """Return the ranges that the files of the export should cover. They include the range of this run.
 
-    If a window in these ranges has no entry in the record, the window is a gap. There are three cases for earlier runs:
+    A window in these ranges without an entry in the record is a gap. Ranges of earlier runs are included in these
+    cases:
     - With a state, the ranges of all earlier runs are included, because each run continues the last run.
     - Without a state, only ranges with entries are included, because a killed run may never be repeated.
     - If all runs write the same file, no ranges of earlier runs are included.
@@ -154,9 +153,6 @@ def _ranges(export: Export, record: Record) -> tuple[tuple[int, int], ...]:
 
 
 def _without_the_oldest(export: Export, record: Record) -> Record:
-    """Return the record without its oldest windows.
-
-    At most `export.kept_windows` windows of earlier runs are kept.
-    """
+    """Return the record with at most `export.kept_windows` windows of earlier runs. The oldest windows are left out."""
     ends = [entry.end for entry in (*record.entries.values(), *record.inside) if entry.end <= export.whole.start]
     return record if len(ends) <= export.kept_windows else record.later(sorted(ends)[-export.kept_windows - 1])

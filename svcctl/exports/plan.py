@@ -1,7 +1,7 @@
 """The plan of a run: the query and the target are checked, and the range is cut into time windows.
 
-Planning writes nothing. The record of earlier runs is read only if the length of a window is a number of weeks. The
-reason is that the weeks of earlier runs may begin on another day.
+Planning writes nothing. For windows of whole weeks, the record of earlier runs is read, because the weeks of earlier
+runs may begin on another day.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from svcctl.storage.targets import open_target
 
 
 def check_window(query: str, length: int) -> int:
-    """Return a window length, in seconds, such that no period of the query is cut by the edge of a window.
+    """Return the shortest window length, in seconds, that is a multiple of `length` and of each period of the query.
 
-    A period is the length of time by which the query groups events, such as an hour. The result is the least common
-    multiple of `length` and the periods. Raises UsageError if the query cannot be cut into windows, because the windows
-    together would have other rows than the query.
+    A period is the length of time by which the query groups events, such as an hour. With the returned length, each
+    period lies in one window. Raises UsageError if the query cannot be cut into windows, for example because it has a
+    limit.
     """
     return lcm(length, *_periods(query))
 
@@ -64,9 +64,11 @@ def _periods(query: str) -> list[int]:
 def check_target(target: str, *, incremental: bool) -> None:
     """Raise UsageError if an export cannot be written to a target.
 
-    A target is refused if it is not a file, or if it has a date outside of braces. A plain path in a missing folder is
-    also refused, because it is probably a mistake. Missing folders of a pattern are created later. With `incremental`,
-    the file names must differ between runs, and must not contain the end of the run.
+    A target is refused in these cases:
+    - It is not a file, or it has a date format outside of braces.
+    - It is the path of one file, and the folder of this file is missing. Missing folders of a pattern are created
+      later.
+    - With `incremental`, all runs would write the same file, or the file names contain the end of the run.
     """
     if not target:
         raise UsageError("--output is empty", hint="name a file, as in -o events.csv")
@@ -103,7 +105,7 @@ def check_target(target: str, *, incremental: bool) -> None:
 
 
 def plan(order: Order, environment: Mapping[str, str]) -> Export:
-    """Return the plan for an order. The plan contains notes for the user.
+    """Return the plan for an order, including notes for the user.
 
     Raises UsageError if the query, the target or the format cannot be used in an export.
     """
@@ -147,7 +149,7 @@ def plan(order: Order, environment: Mapping[str, str]) -> Export:
 
 
 def _counts_from_1970(identity: Identity, storage: Storage, target: Target) -> bool:
-    """Return whether the windows of earlier runs begin on Thursday, because they were counted from 1970-01-01."""
+    """Return whether earlier runs counted their windows from 1970-01-01, so that weeks begin on Thursday."""
     with suppress(DamagedRecord):  # `claim` refuses or replaces a damaged record
         record = Record.read(storage, target)
         return record is not None and record.identity == identity
@@ -185,8 +187,8 @@ def _offsets(order: Order) -> set[int]:
 
 
 def _clashes(order: Order) -> bool:
-    """Return whether windows in the order's time zone would cut periods of the query.
+    """Return whether a window in the order's time zone could begin or end within a period of the query.
 
-    The service counts the periods of a query in UTC.
+    A period is the length of time by which the query groups events. Periods are counted in UTC.
     """
     return any(offset % period for offset in _offsets(order) for period in _periods(order.query))

@@ -3,8 +3,8 @@
     compare by counts, or by fetching ─> fetch the changed windows ─> replace their files, or rewrite the merged file
 
 If each window has its own file, the files of changed windows are replaced. A merged file is rewritten from the bytes of
-the old file and the new rows of the changed windows. The hash of the new file is saved in the record before the file
-gets its name. So if a reconcile is killed, the next command can complete its work.
+the old file and the new rows of the changed windows. The hash of the new file is saved in the record before the new
+file replaces the old file. So if a reconcile is killed, the next command can complete its work.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 LEAST_PERIOD = 60
-"""The minimum period, in seconds, of a query that counts the rows of all windows at once.
+"""The minimum period, in seconds, for counting the rows of all windows with one query.
 
-Such a query groups the rows by a period, which is the greatest common divisor of the edges of all windows. If the
-period is shorter than LEAST_PERIOD, each window is counted separately.
+The query counts the rows of each period. The period is the greatest common divisor of the start and end times of all
+windows. If the period is shorter than LEAST_PERIOD, each window is counted with a query of its own.
 """
 
 
@@ -85,7 +85,7 @@ def export_of(record: Record, environment: Mapping[str, str], retries: int) -> E
 def counts(export: Export, entries: Sequence[ExportedFile], client: Client) -> dict[Window, int]:
     """Return the number of rows that the service has in each window.
 
-    If the edges of the windows allow it, a single query counts the rows of all windows.
+    All windows are counted with one query if possible, see LEAST_PERIOD.
     """
     period = gcd(*(edge for entry in entries for edge in (entry.start, entry.end)))
     if period < LEAST_PERIOD:
@@ -100,8 +100,8 @@ def counts(export: Export, entries: Sequence[ExportedFile], client: Client) -> d
 def _grouped(export: Export, window: Window, every: str, client: Client) -> dict[int, int]:
     """Return the number of rows of each period, by the start of the period in epoch seconds.
 
-    `every` is the period in the language of queries. If `every` is empty, the result has only the key 0, with the
-    number of rows in the whole window.
+    `every` is the period as text of a query, such as `every 60s`. If `every` is empty, the result has only the key 0,
+    with the number of rows in the whole window.
     """
     query = counting(export.identity.query, every)
     request = QueryRequest(window.start, window.end, query, mode="json/simple/compact")
@@ -113,7 +113,7 @@ class Reconcile:
     """Compares an export with its service, and replaces changed windows.
 
     The caller must hold the lock of the target. With `dry`, the windows are compared, but not replaced. With `fewer`, a
-    window is replaced even if the service now has fewer rows than the file. The function `note` gets each text for the
+    window is replaced even if the service now has fewer rows than the file. `note` is called with each text for the
     user.
     """
 
@@ -135,12 +135,9 @@ class Reconcile:
         self._saved = 0.0
         self.differences: list[WindowDifference] = []
         self.losses = Losses()
-        """In the replaced windows, the numbers of values that the file format could not hold."""
+        """Counts of the values in replaced windows that the file format could not hold."""
         self.left_out: dict[str, None] = {}
-        """The columns that were added to the table after the first windows were fetched.
-
-        The files do not contain these columns.
-        """
+        """The table's columns that are not in the files. They were added after the first windows were fetched."""
 
     def entries(self, start: int, end: int) -> list[ExportedFile]:
         """Return the record's entries of finished windows that overlap a range, in order."""
@@ -277,7 +274,7 @@ class Reconcile:
         self._storage.remove(*(fetched.entry.path for _, fetched in changed if fetched.entry.path))
 
     def _splice(self, file: ExportedFile, changed: Mapping[Window, ExportedFile]) -> None:
-        """Rewrite a merged file, with new bytes for the windows in `changed`.
+        """Rewrite a merged file, with new bytes for the windows in `changed`. All other bytes come from the old file.
 
         Raises IncompleteResult if the old file has changed since its export.
         """
@@ -332,7 +329,7 @@ class Reconcile:
 
 
 class _Slices:
-    """The bytes of a file, which are read in slices of any length."""
+    """A reader that takes slices of any length from the bytes of a file."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces

@@ -1,8 +1,7 @@
 """The record of an export: a file with the identity of the export and an entry for each exported time window.
 
-The record is the JSON document `.<target>.export/record.json`, next to the target. The document is replaced in one
-step. Its first line has the hash of the other lines, so damage is always noticed. Without the hash, a damaged digit
-could turn a window with events into an empty window.
+The record is the JSON document `.<target>.export/record.json`, next to the target. The document is replaced atomically.
+Its first line has the hash of the other lines, so damage is always noticed.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ VERSION = 1
 NAME = "record.json"
 
 MAX_SINGLE_SIZES = 8
-"""The maximum number of objects on a server for which sizes are requested one by one.
+"""The maximum number of objects on a server whose sizes are requested one by one.
 
 For more objects, all sizes are taken from a listing of the folder.
 """
@@ -41,17 +40,17 @@ STARTS_OVER = "start over: 'svcctl export rm {state} --yes', then the same comma
 
 
 class DamagedRecord(UsageError):
-    """Raised for a record file that is damaged."""
+    """Raised if the record file of an export is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedFile:
-    """An entry of the record, either for a stored time window or for a merged file.
+    """An entry of an export's record, for a time window or for a merged file.
 
     `start` and `end` are the range in epoch seconds. `path` is the path of the file with the rows. `path` is empty for
     a window that has no events and no file. `bytes` and `sha256` are the size and the hash of the stored bytes. For a
-    compressed file, these are the compressed bytes. If `offset` is a number, the bytes of the window are in the merged
-    file, and begin at this position.
+    compressed file, these are the compressed bytes. If `offset` is a number, the bytes of the window are in an
+    incomplete merged file, and begin at this position.
 
     `when` is the epoch second at which the rows were stored. `when` is 0 for a merged file that may not be published
     yet. `changes` has an element for each time that a reconcile replaced the window. Each element has the epoch second,
@@ -76,12 +75,12 @@ class ExportedFile:
     def is_file(self) -> bool:
         """Whether the entry has a file of its own.
 
-        An entry without its own file has no rows, or its rows are in a growing merged file.
+        An entry without its own file has no rows, or its rows are in an incomplete merged file.
         """
         return bool(self.path) and self.offset is None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields by name. `offset` is left out if it is None. `changes` is left out if it is empty."""
+        """Return the fields as a dictionary, without `offset` if it is None and without `changes` if it is empty."""
         return {name: value for name in _ENTRY if (value := getattr(self, name)) not in (None, ())}
 
 
@@ -90,22 +89,22 @@ _ENTRY = tuple(field.name for field in fields(ExportedFile))
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The record of an export: its time windows and its files."""
+    """The record of an export. It lists the exported time windows and their files."""
 
     storage: Storage
     target: Target
-    """The target, with its path in the storage."""
+    """The target of the export, as a path or pattern within the storage."""
     identity: Identity
     head: str | None = None
-    """The head of all windows, see ExportFormat. It is None before the first window is fetched."""
+    """The heading or the columns of the last file, see ExportFormat. It is None before the first window is fetched."""
     entries: Mapping[Window, ExportedFile] = field(default_factory=dict)
-    """The entries of windows, without the windows in finished merged files."""
+    """The entries of windows that are not in a finished merged file."""
     merged: tuple[ExportedFile, ...] = ()
     """The entries of merged files."""
     inside: tuple[ExportedFile, ...] = ()
     """The entries of the windows in finished merged files. The `path` of each entry is the path of the merged file."""
     replacing: tuple[ExportedFile, ...] = ()
-    """The new entries that a reconcile saves while it replaces a merged file. It is empty at all other times.
+    """The new entries that a reconcile saves while it replaces a merged file. The tuple is empty at all other times.
 
     The first entry describes the merged file. The other entries describe the changed windows in this file.
     """
@@ -123,11 +122,14 @@ class Record:
     Later windows get the same columns, even if columns were added to the table.
     """
     verified: int = 0
-    """The epoch second up to which the last verify found all windows undamaged. It is 0 before the first verify."""
+    """The epoch second up to which the last verification found all windows undamaged.
+
+    The value is 0 before the first verification.
+    """
     name: str | None = None
-    """The name of the state that belongs to the target. It is None without a state. Only `find` sets the name."""
+    """The name of the export's saved state. It is None if the export has no state. Only `find` sets the name."""
     state: State | None = None
-    """The state with the name `name`."""
+    """The export's saved state: its target and the end of its last run. It is None if the export has no state."""
 
     # The file
 
@@ -135,8 +137,8 @@ class Record:
     def find(cls, name: str, states: States, environment: Mapping[str, str]) -> Record:
         """Return the record of an export. `name` is the name of a state, or the path of a target.
 
-        Raises NotFound if there is no such export. Raises UsageError if the record of a state is missing, is damaged,
-        or does not match the state.
+        Raises NotFound if there is no such export. Raises UsageError if the record is damaged, or if the record of a
+        state is missing or does not match the state.
         """
         owner = (name, states.need(name)) if name in states.names() else states.writing(name)
         storage, path = open_target(name if owner is None else owner[1].target, environment)
@@ -166,9 +168,9 @@ class Record:
 
     @classmethod
     def of_state(cls, name: str, until: int, storage: Storage, target: Target) -> Record:
-        """Return the record of the state `name`. The last run of this state ended at `until`.
+        """Return the record of the export whose state is named `name`. The last run of this state ended at `until`.
 
-        Raises UsageError if the record is missing, is damaged, or ends at another moment.
+        Raises UsageError if the record is missing, is damaged, or does not match `until`.
         """
         address = storage.address(path_of(target))
         hint = STARTS_OVER.format(state=name)
@@ -186,7 +188,7 @@ class Record:
         return record
 
     def save(self) -> None:
-        """Write the record to its file, which is replaced in one step."""
+        """Replace the record file atomically."""
         with self.storage.create(path_of(self.target), overwrite=True) as sink:
             sink.write(self.to_text().encode())
             sink.complete()
@@ -213,8 +215,8 @@ class Record:
     def from_text(cls, text: str, storage: Storage, target: Target) -> Record:
         """Make a record from a JSON document.
 
-        In the document, the paths of entries begin with the directory of the target. If the directory was renamed
-        since, the paths are adapted. Raises UsageError if the document is damaged or was written by a newer version.
+        If the directory of the target was renamed since the record was saved, the paths of all entries are changed to
+        the new directory. Raises UsageError if the document is damaged or was written by a newer version.
         """
         address, directory = storage.address(path_of(target)), _directory(target)
         try:
@@ -261,20 +263,20 @@ class Record:
 
     @property
     def output(self) -> str:
-        """The target in the form of the option --output."""
+        """The target as a user gives it with the option --output."""
         return self.storage.address(self.target.text) if self.is_distant else self.target.text
 
     @property
     def is_empty(self) -> bool:
-        """Whether no window was ever exported."""
+        """Whether the record has no windows."""
         return not (self.entries or self.merged)
 
     def ends_at(self, until: int) -> bool:
-        """Return whether the record can belong to a state with a last run that ended at `until`."""
+        """Return whether the record matches a state whose last run ended at `until`."""
         return until <= self.since or any(start <= until <= end for start, end in self.ranges)
 
     def is_past(self, window: Window) -> bool:
-        """Return whether no later run will fetch the window, because the window begins before the next run.
+        """Return whether the window begins before the next run, so that no later run fetches this window.
 
         Without a state, return True.
         """
@@ -285,7 +287,7 @@ class Record:
         return [*self.merged, *(entry for _, entry in sorted(self.entries.items()) if entry.is_file)]
 
     def naming_range(self, entry: ExportedFile) -> Window:
-        """Return the range that a run must have to write a file again with the same name.
+        """Return the range of a run that writes the entry's file again with the same name.
 
         If file names contain the start of the run, the range begins at the start of the run that wrote the file.
         """
@@ -302,7 +304,7 @@ class Record:
     # Gaps and losses
 
     def gaps(self) -> list[Window]:
-        """Return the missing windows: the parts of the ranges that no entry covers."""
+        """Return the time spans within `ranges` that no entry covers."""
         gaps = []
         windows = sorted([*self.entries, *(entry.window for entry in self.merged)])
         for start, end in self.ranges:
@@ -317,10 +319,11 @@ class Record:
         return gaps
 
     def holdings(self) -> tuple[list[ExportedFile], list[tuple[str, ExportedFile]]]:
-        """Return two lists: the entries with sound files, and the lost entries with missing or damaged files.
+        """Return the entries without known damage, and the lost entries.
 
-        A lost entry comes with the text `no file` or `damaged`. Each window is covered by only one entry. Only the
-        sizes of files are compared, so damage is not found if the size is unchanged.
+        The file of a lost entry is missing or damaged. A lost entry comes with the text `no file` or `damaged`. Damage
+        is found only if the size of the file has changed. If a merged file is not published yet, the entries of its
+        windows are returned instead of the entry of the file.
         """
         starts = sorted(window.start for window in self.entries)
 
@@ -342,14 +345,17 @@ class Record:
         return [entry for entry in entries if entry not in missing], lost
 
     def count_missing(self, lost: Sequence[tuple[str, ExportedFile]]) -> int:
-        """Return the number of windows in the gaps and in the lost entries. `lost` comes from `holdings`."""
+        """Return the number of windows in the gaps and in the lost entries.
+
+        `lost` is the second result of `holdings`.
+        """
         return self.identity.count([*self.gaps(), *(entry.window for _, entry in lost)])
 
     def still_verified(self, lost: Sequence[tuple[str, ExportedFile]] = ()) -> int:
-        """Return the epoch second up to which all windows are verified. Return 0 before the first verify.
+        """Return the epoch second up to which all windows are known to be undamaged.
 
-        The result is the date that the last verify has saved. If a gap or a lost entry begins before this date, the
-        result is the start of the first gap or lost entry. `lost` comes from `holdings`.
+        The result is the date that the last verification has saved, or the start of the first gap or lost entry if this
+        start is earlier. The result is 0 before the first verification. `lost` is the second result of `holdings`.
         """
         starts = [*(gap.start for gap in self.gaps()), *(entry.start for _, entry in lost)]
         return min([self.verified, *starts, *(end for _, end in self.ranges[-1:])])
@@ -357,7 +363,7 @@ class Record:
     # Changes
 
     def later(self, date: int) -> Record:
-        """Return the record without the windows and files that end at or before a date, in epoch seconds."""
+        """Return the record without the windows and files that end at or before `date`, in epoch seconds."""
         merged = tuple(file for file in self.merged if file.end > date)
         files = {file.path for file in merged}
         return replace(
@@ -370,9 +376,10 @@ class Record:
         )
 
     def settled(self) -> Record:
-        """Return a record without `replacing`, which may be left over from a reconcile that was killed.
+        """Return the record with an empty `replacing`. Only a killed reconcile leaves entries in `replacing`.
 
-        If the reconcile has replaced the merged file, the new entries are used. Otherwise the old entries are kept.
+        If the reconcile had already replaced the merged file, the new entries are used. Otherwise the old entries are
+        kept.
         """
         if not self.replacing:
             return self
@@ -382,10 +389,7 @@ class Record:
         return replace(self, replacing=())
 
     def replaced(self) -> Record:
-        """Return the record with the entries in `replacing` instead of the old entries.
-
-        This is the record after a reconcile has replaced a merged file.
-        """
+        """Return the record with the entries in `replacing` instead of the old entries."""
         file, *windows = self.replacing
         new = {entry.window: entry for entry in windows}
         merged = (*(other for other in self.merged if other.path != file.path), file)
@@ -394,7 +398,10 @@ class Record:
 
 
 def folder_of(target: Target) -> str:
-    """Return the path of the folder with the record and the parts of an export. The path ends with a slash."""
+    """Return the path of the folder with the record of an export and the files of unmerged windows.
+
+    The path ends with a slash.
+    """
     rest = target.rest
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", rest)
     if plain != rest:  # so that two targets never share a folder
@@ -408,13 +415,16 @@ def path_of(target: Target) -> str:
 
 
 def _directory(target: Target) -> str:
-    """Return the path of the directory with the record's folder. The paths of all entries begin with this path."""
+    """Return the path of the directory that contains the folder of the record.
+
+    The paths of all entries begin with this path.
+    """
     folder = folder_of(target)
     return folder[: folder.rstrip("/").rfind("/") + 1]
 
 
 def _entry(values: Mapping[str, Any], old_directory: str, directory: str) -> ExportedFile:
-    """Make an entry from its values in a document. The path `old_directory` is replaced by `directory`."""
+    """Make an entry from an object of a JSON document. In its path, `old_directory` is replaced by `directory`."""
     entry = ExportedFile(**values)
     entry = replace(entry, changes=tuple((when, before, after) for when, before, after in entry.changes))
     if not entry.path or not entry.path.startswith(old_directory):

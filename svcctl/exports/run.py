@@ -6,7 +6,7 @@
 A run may be killed at any moment, and the next run continues its work. Three rules make this possible:
 - A part, which is a file with the rows of a window, gets its name only when it is complete.
 - The record of the export names only existing parts.
-- The merged file gets its name before its parts are removed.
+- A part is removed only after its rows are in the merged file.
 
 If a window fails, the other windows are still fetched. The next run fetches only the missing windows.
 """
@@ -107,7 +107,7 @@ class ExportRun:
     def _fetching(self, tasks: Sequence[Task]) -> Iterator[None]:
         """Fetch the windows of tasks.
 
-        Yields after each request. The windows of the request are then in the record, or have failed.
+        Yields after each request. By then, the windows of the request are in the record, or have failed.
         """
         total, finished = len(self._tasks), len(self._tasks) - len(tasks)
         self._report(finished, total, None)
@@ -170,7 +170,10 @@ class ExportRun:
             raise
 
     def _parts(self, file: MergedFile, arriving: Iterator[None]) -> Iterator[Part]:
-        """Yield the stored rows of all windows in order, as they arrive. After a failed window, nothing is yielded."""
+        """Yield a reader for the stored rows of each window, in order, as soon as the window was fetched.
+
+        After a failed window, nothing is yielded.
+        """
         export, record, gaps = self._export, self._record, self._failures.gaps
         for window in record.windows():
             while (entry := record.at(window)) is None and window not in gaps:

@@ -1,9 +1,9 @@
 """The state of an incremental export: the target of the export, and the end of the last run.
 
 The next run starts at the end of the last run. A state has a name, and is stored in a small file in the folder of
-states. There is a lock file next to this file. A run holds the lock, so a second run of the same state ends at once
-(exit code 9). The end in the state is changed only after the files of a run are published. So after a failed run, the
-next run starts at the same date again. A run is refused if the record of the target does not match the state.
+states. Next to this file, there is a lock file. A run holds the lock, so a second run of the same state ends at once
+(exit code 9). The end in the state is changed only after the files of a run are published. So the run after a failed
+run starts at the same date as the failed run. A run is refused if the record of the target does not match the state.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class States:
             raise UsageError(f"states {self.folder} cannot be read: {error.strerror}") from None
 
     def load(self, name: str) -> State | None:
-        """Return the state with a name. Return None before the first run of the state.
+        """Return the state with the given name. Return None before the first run of the state.
 
         Raises DamagedState if the file of the state is damaged. Raises UsageError if the file cannot be read.
         """
@@ -113,7 +113,10 @@ class States:
             raise UsageError(f"state {path} cannot be read: {error.strerror}") from None
 
     def writing(self, target: str) -> tuple[str, State] | None:
-        """Return the name and the state of the export that writes to a target. Return None if there is no state."""
+        """Return the name and the state of the export that writes to a target.
+
+        Return None if no export with a state writes to the target.
+        """
         place = placed(target)
         for name in self.names():
             with suppress(UsageError):  # a damaged state of another export does not matter here
@@ -122,14 +125,14 @@ class States:
         return None
 
     def need(self, name: str) -> State:
-        """Return the state with a name. Raises NotFound if there is no such state."""
+        """Return the state with the given name. Raises NotFound if there is no such state."""
         if (state := self.load(name)) is None:
             names = choices(self.names())
             raise NotFound(f"no export state '{name}'", hint=f"states are: {names}" if names else None)
         return state
 
     def save(self, name: str, state: State) -> None:
-        """Replace the state with a name. When this method returns, the new state is safely on the disk."""
+        """Save a state under a name, and replace its old version. After this call, the state is safely on the disk."""
         path = self.path(name)
         document = {"version": VERSION, **asdict(state)}
         try:
@@ -139,7 +142,7 @@ class States:
             raise UsageError(f"state {path} cannot be written: {error.strerror}") from None
 
     def remove(self, name: str) -> None:
-        """Remove a state."""
+        """Remove the state with the given name."""
         path = self.path(name)
         try:
             path.unlink(missing_ok=True)
@@ -148,7 +151,7 @@ class States:
 
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:
-        """Hold the lock of a state during a block. Raises Locked if another run that uses the state holds it."""
+        """Hold the lock of a state during a block. Raises Locked if another run of this state holds the lock."""
         path = self.path(name).with_suffix(".lock")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ class LostRange:
 
     `kind` is DAMAGED or MISSING for an exported file, and NOT_EXPORTED for a range that was not exported. `window` is
     the range that must be fetched again. `since` is the epoch second at which the lost range starts. If the name of the
-    file contains the start of a run, `window` begins with this run, and may start before `since`.
+    file contains the start of a run, `window` begins at this start, which may be before `since`.
     """
 
     kind: str
@@ -62,11 +62,11 @@ def damage(record: Record, progress: HashProgress | None = None) -> Iterator[Los
 
 
 def verified_until(record: Record, losses: Iterable[LostRange], date: int) -> int:
-    """Return the epoch second up to which all windows are verified after a verification.
+    """Return the epoch second up to which all windows are known to be undamaged after a verification.
 
     The verification has checked the windows that end after `date`, and has found the lost ranges `losses`. The result
-    is the start of the first lost range. If no range is lost, the result is the end of the export. If some of the
-    windows that end earlier were never verified, the result is the old value.
+    is the start of the first lost range, or the end of the export if no range is lost. If some of the windows that were
+    not checked have never been verified, the result is the old value.
     """
     if not record.ranges or date > max(record.verified, record.ranges[0][0]):
         return record.verified
@@ -119,10 +119,7 @@ def ranges_to_fetch(record: Record, past: Sequence[Window]) -> list[Window]:
 
 
 def _spans(lost: Sequence[Window], ranges: Sequence[tuple[int, int]]) -> Iterator[Window]:
-    """Yield, for each exported range with lost windows, the range from the first to the last lost window.
-
-    One command can fetch such a range again.
-    """
+    """Yield, for each exported range with lost windows, the range from the first to the last lost window."""
     for start, end in ranges:
         inside = [window for window in lost if start <= window.start < end]
         if inside:

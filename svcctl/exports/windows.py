@@ -25,10 +25,7 @@ FIRST_MONDAY = 4 * UNITS["d"]
 """The first Monday of 1970, in epoch seconds."""
 
 _SPANS = tuple(hours * 3600 for hours in (1, 12, 24, 7 * 24, 31 * 24, 366 * 24))
-"""Numbers of seconds after which a part of a date has changed: hour, half of the day, day, week, month, year.
-
-The seconds are counted from the start of a leap year.
-"""
+"""Time spans in seconds: an hour, half a day, a day, a week, the longest month and the longest year."""
 
 _DIRECTIVE = r"%[-_0^#]?[aAbBcCdDeFgGhHIjklmMpPrRsSTuUVwWxXyYzZ]"
 _DATE = re.compile(rf"(?:[^%{{}}]|%%)*{_DIRECTIVE}(?:[^%{{}}]|%%|{_DIRECTIVE})*")
@@ -53,7 +50,7 @@ class Window:
         return f"{_utc(self.start):%Y%m%dT%H%M%SZ}-{_utc(self.end):%Y%m%dT%H%M%SZ}"
 
     def __contains__(self, other: Window) -> bool:
-        """Return whether this window contains all of the other window."""
+        """Return whether the other window lies completely within this window."""
         return self.start <= other.start and other.end <= self.end
 
     def __str__(self) -> str:
@@ -65,7 +62,7 @@ class WindowGrid:
     """The rule that says where time windows begin and end.
 
     The edges are multiples of `length`, in seconds, counted from `origin` in the time zone `zone`. `origin` is a local
-    time of the zone, given as the epoch seconds of the same date and time in UTC.
+    time of the zone, given as the number of seconds after 1970-01-01 00:00 local time.
     """
 
     length: int
@@ -75,8 +72,8 @@ class WindowGrid:
     def around(self, moment: int) -> Window:
         """Return the window that contains an epoch second.
 
-        If the clocks of the zone are changed during the window, the window is longer or shorter than usual. If the
-        clocks show the same hour twice, both hours are in the same window. So two windows never have the same name.
+        If the clocks of the zone change during the window, the window is longer or shorter than usual. If the clocks
+        show the same hour twice, both hours are in the same window. So two windows never have the same name.
         """
         clock = moment
         if self.zone is not UTC:
@@ -113,7 +110,7 @@ class WindowGrid:
 def _first(clock: int, zone: tzinfo) -> int:
     """Return the first epoch second at which the local time of a zone is `clock` or later.
 
-    `clock` is the local time, given as the epoch seconds of the same date and time in UTC.
+    `clock` is the local time, given as the number of seconds after 1970-01-01 00:00 local time.
     """
     shown = datetime.fromtimestamp(clock, UTC).replace(tzinfo=zone)
     moment, other = (int(shown.replace(fold=fold).timestamp()) for fold in (0, 1))
@@ -125,9 +122,9 @@ def _first(clock: int, zone: tzinfo) -> int:
 
 
 def filled_in(path: str) -> str | None:
-    """Return the first text in a path that is replaced by a date or looks like a date format.
+    """Return the first field or date format in a path. Return None if the path has neither.
 
-    The text is a field, such as {from:%F}, or a format, such as %F. Return None if the path has no such text.
+    A field, such as {from:%F}, is replaced by a date. A date format outside of a field, such as %F, is a mistake.
     """
     return next((match[0] for match in _FIELD.finditer(path) if match[0] != "%%"), None)
 
@@ -157,10 +154,7 @@ class Target:
             )
 
     def check_dates(self) -> None:
-        """Raise UsageError for a date format outside of braces, and for a wrong date format in a field.
-
-        Otherwise the name of a file would contain the format itself, such as %F.
-        """
+        """Raise UsageError for a date format outside of braces, and for an invalid date format in a field."""
         for literal, name, spec, _ in Formatter().parse(self.text):
             if matches := [match for match in _LITERAL.finditer(literal) if match[1]]:
                 date = literal[matches[0].start() : matches[-1].end()]
@@ -200,7 +194,7 @@ class Target:
 
     @property
     def folder(self) -> str:
-        """The directory that contains all files, with a slash at its end. It is the path before the first field."""
+        """The directory part of the path before the first field, with a slash at its end."""
         return self._folder.replace("%%", "%")
 
     @property
@@ -238,8 +232,7 @@ class Target:
     def check_repeats(self, grid: WindowGrid) -> None:
         """Raise UsageError if the files of two windows, or of two runs, would have the same name.
 
-        Only a sample of the names is compared: those of successive windows, and of windows on other days, in other
-        months and in other years.
+        Only the names for a sample of windows are compared.
         """
         repeated = self._repeated(_samples(grid), {})
         if repeated is not None:
@@ -271,7 +264,7 @@ class Target:
     ) -> tuple[str, Window, Window] | None:
         """Return the first path that two windows share, with these two windows. Return None if all paths differ.
 
-        The dictionary `owners` gets an item for each path, with the window of the path.
+        The window of each path is stored in `owners`.
         """
         for window in windows:
             path = self.path(whole or window, window)

@@ -43,17 +43,17 @@ from typing import Protocol, Self
 from svcctl.errors import Unavailable, UsageError
 
 ACCESS_DENIED = "access-denied"
-"""The `reason` of an error after the storage has refused the credentials or the access to an object."""
+"""The `reason` of an error if the storage refuses the credentials, or denies access to an object."""
 
 
 class Sink(Protocol):
-    """An object that is being written. If it is not complete at the end of its `with` block, it is abandoned."""
+    """An object that is being written. At the end of the `with` block, an incomplete object is abandoned."""
 
     @abstractmethod
     def write(self, data: bytes | memoryview, /) -> None:
         """Append bytes to the object. The caller may reuse the buffer after the call.
 
-        The memory use does not grow with the size of the object. An error may come from the data of an earlier call.
+        The memory use does not grow with the size of the object. An error may be caused by the data of an earlier call.
         After an error, the object cannot be completed.
         """
 
@@ -61,8 +61,8 @@ class Sink(Protocol):
     def complete(self) -> None:
         """Store the whole object safely under its name. After this call, only `abandon` may be called.
 
-        Without `overwrite`, raises UsageError if an object with this name was created in the meantime. If Unavailable
-        is raised, the object exists either completely or not at all.
+        Raises UsageError if the object was created without `overwrite`, and another writer has taken the name since
+        then. If Unavailable is raised, the object exists either completely or not at all.
         """
 
     @abstractmethod
@@ -115,10 +115,10 @@ class Storage(Protocol):
         exists, this object gets the owner, group and permissions of the other object. An object with `part_of` may be
         damaged if the machine fails, because local files of this kind are not fsynced.
 
-        The bytes of two writers of the same name are never mixed. If two writers complete at the same moment without
-        `overwrite`, only one writer succeeds. On S3, this is guaranteed only for small objects, and only if the service
-        supports conditional requests. In all other cases, the name is checked just before the object is completed. Then
-        a writer may overwrite the object of another writer that completes at the same moment.
+        Two writers of the same name never mix their bytes. If both complete at the same moment without `overwrite`,
+        only one writer succeeds. S3 guarantees this only for small objects, and only if the service supports
+        conditional requests. Without this guarantee, a writer may overwrite an object that was completed at the same
+        moment.
         """
 
     def complete_all(self, sinks: Sequence[Sink]) -> None:
@@ -134,7 +134,7 @@ class Storage(Protocol):
         """Begin or resume an object that may be written over several runs.
 
         The bytes are kept under the name `part` until the object is complete. The method `names` never returns `part`.
-        Only local files can be written in this way. Return None if the storage cannot do this.
+        Only local files can be written in this way. Other storages return None.
         """
         return None
 
@@ -152,7 +152,7 @@ class Storage(Protocol):
     def sha256(self, name: str, read: Callable[[int], None] | None = None) -> str:
         """Return the SHA-256 hash of an object's content, in hexadecimal.
 
-        `read` is called with the size of each piece of the content.
+        `read` is called with the size of each piece that was read.
         """
         digest = hashlib.sha256()
         for piece in self.read(name):
@@ -173,16 +173,16 @@ class Storage(Protocol):
         return (name for name, _ in self.sizes(folder))
 
     def beginning(self, prefix: str) -> Iterator[str]:
-        """Return the names of complete objects. Only names that begin with `prefix` are returned.
+        """Return the names that begin with `prefix`. Only complete objects are included.
 
-        `prefix` may begin with a folder. Objects in subfolders of this folder are left out.
+        `prefix` may contain a folder, as in `logs/2024`. Objects in subfolders of this folder are left out.
         """
         folder = prefix.rpartition("/")[0]
         return (name for name in self.names(folder) if name.startswith(prefix) and "/" not in name[len(prefix) :])
 
     @abstractmethod
     def remove(self, *names: str) -> None:
-        """Remove objects. Names at which no object exists are ignored. Folders are not removed."""
+        """Remove objects. Missing objects are ignored. Folders are not removed."""
 
     @abstractmethod
     def folders(self, folder: str = "") -> Iterator[str]:
@@ -198,11 +198,11 @@ class Storage(Protocol):
         """
 
     def remove_folder(self, name: str) -> None:
-        """Remove an empty folder, if this storage has folders. Never raises an error."""
+        """Remove a folder if it is empty. Never raises an error. Does nothing in a storage without folders."""
         return
 
     def remove_made_folders(self) -> None:
-        """Remove the empty folders that were created for objects. Never raises an error."""
+        """Remove the folders that this storage has created and that are empty now. Never raises an error."""
         return
 
     def remove_unfinished(self, folder: str) -> None:
@@ -218,7 +218,7 @@ class Storage(Protocol):
 
 
 def exists(address: str, held: object = None) -> UsageError:
-    """Return the error that all storages raise if an object with this name already exists.
+    """Return the error for an object that already exists. `address` is the address of the object.
 
     `held` describes the content of the object, if it is known.
     """
@@ -243,5 +243,5 @@ class Absent(UsageError):
 
 
 def absent(address: str) -> Absent:
-    """Return the error that all storages raise if an object that should be read does not exist."""
+    """Return the error for an object that does not exist. `address` is the address of the object."""
     return Absent(f"{address} does not exist")

@@ -163,7 +163,7 @@ class Hdfs(Storage):
         """Turn the errors of the HDFS library into errors of svcctl. FileNotFoundError is not changed.
 
         If `probed` is true, the `with` block begins after the NameNode has answered a probe. Writes are not probed,
-        because a write goes to the DataNodes, and a probe would halve the speed of writing.
+        because a probe would halve the speed of writing.
         """
         address = self.address(name)
         try:
@@ -249,7 +249,7 @@ def _is_part(path: str) -> bool:
 def failure(address: str, error: Exception) -> UsageError | AddressedFailure:
     """Return the error of svcctl for an error of the HDFS library.
 
-    The library's errors have only a text. So the error for an invalid name is recognised by its text.
+    The errors of the library have no codes, so an invalid name is recognised by the text of the error.
     """
     if re.search("InvalidPathException|InvalidArgument", str(error)):
         return UsageError(f"{address}: {_reason(error)}", hint=_answer(error))
@@ -267,7 +267,7 @@ def _reason(error: Exception) -> str:
     """Return the reason for an error of the HDFS library: the first line of the error's message.
 
     If the NameNode has refused the request, the reason has only the Java class of the NameNode's error. The reason
-    never has a text from the NameNode, because a job may use any server as its NameNode.
+    never repeats a text from the NameNode, which may be an untrusted server.
     """
     variant = _VARIANT.match(str(error))
     if variant is not None and "RPC" in variant[1]:
@@ -277,9 +277,9 @@ def _reason(error: Exception) -> str:
 
 
 def _answer(error: Exception) -> str | None:
-    """Return a hint with the message of the NameNode, without the Java stack trace.
+    """Return a hint with the NameNode's message, without the Java stack trace.
 
-    Return None if the error has no message of the NameNode.
+    Return None if there is no such message.
     """
     variant = _VARIANT.match(str(error))
     text = _line(variant[3] if variant else str(error) if isinstance(error, PermissionError) else "")

@@ -3,9 +3,8 @@
 If a NameNode accepts a connection and never answers, the HDFS library waits without limit. So the request is made in a
 separate thread. If there is no answer in time, that thread is left waiting.
 
-The library also has an asynchronous client, which could cancel a request. But the threads of that client call Python
-functions. If the process ended or deleted the client during such a call, the process hung forever. So this client is
-not used.
+The library's asynchronous client could cancel a request, but is not used. The process could hang forever when it ended
+or deleted that client.
 """
 
 from __future__ import annotations

@@ -128,9 +128,9 @@ class LocalStorage(Storage):
                 folder.rmdir()
 
     def _make(self, folder: Path) -> None:
-        """Make a folder if it does not exist.
+        """Make a folder if it does not exist, and sync the names of new folders to the disk.
 
-        The name of the new folder is synced to the disk, so that files in the folder are not lost if the machine fails.
+        Files in a new folder are then not lost if the machine fails.
         """
         with self._making:
             if not folder.is_dir():
@@ -162,7 +162,7 @@ class _File(Sink):
             self._part.write(data)
 
     def complete(self, *, syncs_name: bool = True) -> None:
-        """Complete the file, see `Sink.complete`. Without `syncs_name`, the caller must sync the `directory`."""
+        """Complete the file, see `Sink.complete`. If `syncs_name` is false, the caller must sync `directory`."""
         with self._whole():
             if self._durable:
                 check(self._part.path.suffix, self._part.read())

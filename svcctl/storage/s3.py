@@ -65,7 +65,7 @@ _REASONS = {
     "Got invalid": "got an answer that is not from S3",
     "ETag Header missing": "got an answer that is not from S3",
 }
-"""The reasons for errors without an HTTP status. Each key is a text that the message of the S3 library contains."""
+"""The reasons for errors without an HTTP status. Each key is a part of the S3 library's message."""
 CODES = (
     *("SignatureDoesNotMatch", "InvalidAccessKeyId", "RequestTimeTooSkewed", "ExpiredToken", "InvalidToken"),
     *("AccountProblem", "AllAccessDisabled", "NotSignedUp", "AuthorizationHeaderMalformed", "AccessDenied"),
@@ -73,7 +73,7 @@ CODES = (
 )
 """The error codes of S3 that svcctl may repeat in a message. Any other text of an answer is left out of messages."""
 DENIED = ("401", "403")
-"""The HTTP statuses of an answer that refuses access. For a list of objects, the library has no error of its own."""
+"""The HTTP statuses that mean denied access. When the library lists objects, only the status shows this."""
 NO_CONDITIONS = "501"
 """The HTTP status of services that refuse conditional requests. Some other services ignore the condition instead."""
 ABANDON_SECONDS = 5.0
@@ -92,7 +92,7 @@ class Keys:
 def from_environment(bucket: str, environment: Mapping[str, str]) -> S3:
     """Return the storage for a bucket. The credentials come from environment variables.
 
-    Raises UsageError if a variable is missing. The message names the missing variables.
+    Raises UsageError if a required variable is missing. The message names the missing variables.
     """
     if missing := [name for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY") if not environment.get(name)]:
         raise UsageError(
@@ -264,8 +264,9 @@ class S3(Storage):
     def _failure(self, name: str, error: Exception) -> SvcctlError:
         """Return the error of svcctl for an error of the S3 library.
 
-        A job or a redirect can choose any server, so an answer may come from any server. For this reason, the message
-        of the error contains only the HTTP status and known codes of S3. The hint contains the message from the answer.
+        The answer may come from an untrusted server, because a job or a redirect can choose any server. So the message
+        of the error contains only the HTTP status and known error codes of S3. The hint contains the server's own
+        message.
         """
         if self._proxy is not None and (failure := self._proxy.failure()) is not None:
             return AddressedFailure(self.address(name), failure.message)
@@ -342,7 +343,7 @@ class _Object(Sink):
 
 
 class _Abandoned(Exception):
-    """Raised by the source of an upload, so that the library aborts the upload."""
+    """Raised to make the library abort an upload."""
 
 
 class _Upload:

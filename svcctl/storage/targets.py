@@ -30,9 +30,9 @@ def _hdfs(place: str, environment: Mapping[str, str]) -> Storage:
 class Scheme:
     """A scheme of targets, such as s3.
 
-    `place` is a word for the text between `://` and the next slash, such as bucket. `extra` is the name of the extra of
-    svcctl that must be installed. The function `open` takes this text and the environment, and returns the storage.
-    `open` imports the module of the storage late, because that module needs the packages of the extra.
+    `place` is a word for the text between `://` and the next slash, such as bucket. The function `open` takes this text
+    and the environment variables, and returns the storage. `extra` is the name of the pip extra of svcctl that the
+    storage needs.
     """
 
     open: Callable[[str, Mapping[str, str]], Storage]
@@ -50,9 +50,9 @@ SCHEMES: Mapping[str, Scheme] = {
 def open_target(target: str, environment: Mapping[str, str], *, take: bool = False) -> tuple[Storage, str]:
     """Return the storage of a target, and the name of the object in the storage. Opens no connection.
 
-    With `take`, the storage takes over a local file that another process is writing. S3 and HDFS have no
-    locks, so `take` does nothing there. The target may be a pattern such as `s3://bucket/{start:%Y/%m}.csv`, because
-    the name of the object is not interpreted.
+    With `take`, the storage takes over a local file that another process is writing. S3 and HDFS have no locks, so
+    `take` does nothing there. The target may be a pattern such as `s3://bucket/{start:%Y/%m}.csv`, because the name of
+    the object is not interpreted.
 
     Raises UsageError if the scheme is unknown, if the target does not name an object, or if credentials are missing
     (see s3.py). Raises MissingExtra if the needed packages are not installed.

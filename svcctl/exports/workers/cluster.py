@@ -1,8 +1,8 @@
 """Workers in a Dask cluster. These workers replace the threads of this process.
 
 A worker gets a task, which describes the time window to fetch. It also gets a function that makes a client. The
-function reads the profile on the worker's machine, so the credentials of the user are never sent to the cluster. All
-machines must be able to write to the target, so the target is on S3, on HDFS, or in a shared folder.
+function reads the user's connection settings on the worker's machine, so the credentials are never sent to the cluster.
+All machines must be able to write to the target, so the target is on S3, on HDFS, or in a shared folder.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CONNECT_SECONDS = 10
 """The maximum number of seconds to wait for the answer of the scheduler."""
 
 Connect = Callable[[], "Client"]
-"""A function that makes a client. The client must not retry requests.
+"""A function that makes a client of the service. The client must not retry requests.
 
 The function can be pickled and hashed, and contains no secret.
 """
@@ -87,9 +87,8 @@ class _Explaining(Executor):
 def fetch_there(task: Task, target: str, connect: Connect, per_second: float | None) -> Fetched:
     """Fetch the time window of a task in a process of the cluster.
 
-    `per_second` is the maximum number of requests per second from this process. If another process is writing the file
-    of the window, this process takes over the file. In this case, the run of the other process has ended, or the other
-    process is lost.
+    `per_second` is the maximum number of requests per second from this process. The file of the window may still be
+    locked by a process that is lost, or whose run has ended. This process then takes over the file.
     """
     storage, _ = open_target(target, os.environ, take=True)
     with _making:
@@ -98,10 +97,10 @@ def fetch_there(task: Task, target: str, connect: Connect, per_second: float | N
 
 
 class _Released(threading.Event):
-    """An event that is set when this thread must stop its task.
+    """An event that is set when the scheduler has released the task of this thread.
 
-    The scheduler has then released the task, because the run has ended or another worker has the task. Without this
-    event, a worker would complete a task for which no run is waiting.
+    The thread must then stop the task. The scheduler releases a task if the run has ended, or if another worker has the
+    task.
     """
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from svcctl.storage import Storage
 
 WINDOWS_PER_WORKER = 2
-"""The number of requests for each worker at a time: the request in progress, and the next request."""
+"""The number of requests that each worker has at a time: the request in progress, and the next request."""
 ENDING_SECONDS = 2.0
 """The maximum number of seconds that a failing run waits for requests in progress."""
 IN_A_ROW = 5
@@ -38,7 +38,7 @@ IN_A_ROW = 5
 
 
 Take = Callable[[Fetched, int], None]
-"""A function that gets the result of a request, and the number of windows in the result."""
+"""A function that is called with the result of a request, and with the number of windows in the result."""
 Outcome = tuple[Sequence[Task], Fetched | SvcctlError]
 """The tasks of a request, and the result or the error of the request."""
 
@@ -99,7 +99,7 @@ class Failures:
             raise error.saying(f"{row}: {error.message}") from None
 
     def end_row(self) -> None:
-        """Count successive failures from 0 again, because a window was fetched."""
+        """Reset the count of successive failures. Call this method when a window was fetched."""
         self._row.clear()
 
 
@@ -117,7 +117,7 @@ def concerns_all(error: BaseException | None) -> bool:
 class Crew:
     """Workers that are ready to fetch windows: `count` threads of `executor`, which call `fetch`.
 
-    When `stopping` is set, local workers end.
+    Set `stopping` to end the workers in this process.
     """
 
     fetch: Fetch
@@ -130,7 +130,7 @@ class Crew:
 
         `take` is called with each result before the outcome is yielded. If `take` raises an SvcctlError, the outcome is
         this error. If the iterator is closed early, results that arrive soon after the close are also passed to `take`.
-        For `joined`, see the class Queue.
+        `joined` makes one task from the tasks of neighbouring windows. If it is None, each request fetches one window.
         """
         waiting = Queue(tasks, self.count, joined)
         ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]] = SimpleQueue()
@@ -186,7 +186,7 @@ class Crew:
 def _take_results(ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]], requests: int, take: Take) -> None:
     """Wait for the results of open requests while a run ends, and call `take` with each result.
 
-    The next run then has fewer windows to fetch. The wait ends after ENDING_SECONDS.
+    The wait ends after ENDING_SECONDS.
     """
     deadline = time.monotonic() + ENDING_SECONDS
     for _ in range(requests):
@@ -203,7 +203,7 @@ def _take_results(ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]], re
 class Workers:
     """The options for the workers of a run.
 
-    `connect` makes the client of the workers. All workers together send at most `per_second` requests per second. If
+    `connect` makes the client of local workers. All workers together send at most `per_second` requests per second. If
     `scheduler` is an address, the workers are in the cluster of this scheduler. Each process of the cluster then makes
     its own client with `connect_there`, and opens `target` itself.
     """

@@ -1,6 +1,6 @@
 """The work of a worker: request a time window, check and store the answer, and retry if a retry may help.
 
-A task describes the window. It can be sent to a worker in another process. The worker needs nothing else.
+A task describes the window. A task can be sent to a worker in another process.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TOGETHER = 16
 
 
 class _MoreColumns(Exception):
-    """Raised for an answer that has all `columns` of the export, and also the columns `new`."""
+    """Raised if an answer has all `columns` of the export, and also the new columns `new`."""
 
     def __init__(self, columns: tuple[str, ...], new: tuple[str, ...]) -> None:
         super().__init__(columns, new)
@@ -53,10 +53,10 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The recorded number of rows and hash of a window that is fetched for a comparison.
+    """The recorded number of rows and the recorded hash of a window that is fetched again for a comparison.
 
-    If `replaces` is true and the hash has changed, the fetched rows replace the stored rows. If there are fewer fetched
-    rows than stored rows, they replace the stored rows only if `fewer` is true too.
+    If `replaces` is true, fetched rows with another hash replace the stored rows. If `fewer` is false, a smaller number
+    of rows never replaces the stored rows.
     """
 
     rows: int
@@ -73,15 +73,15 @@ class Known:
 class Task:
     """A task for a worker: the request for a time window, and the path at which the rows are stored.
 
-    `request` is the request for the whole export. Its range is replaced by the window. `path` is the path of the file
-    with the rows of the window, which is called a part. `compression` is the ending of the compression, such as ".gz".
-    Without compression, `compression` is "". `part_of` is the path of the merged file that will contain the rows. A
-    part for a merged file has no heading, and a window without events has no part. If `part_of` is None, the part is a
-    complete file with a heading.
+    `request` is the request for the whole export. The worker replaces the range of the request by the window. `path` is
+    the path of the file with the rows of the window, which is called a part. `compression` is the ending of the
+    compression, such as ".gz". Without compression, `compression` is "". `part_of` is the path of the merged file that
+    will contain the rows. A part for a merged file has no heading, and a window without events has no part. If
+    `part_of` is None, the part is a complete file with a heading.
 
     `plain` is true if the query returns the same rows when the window is requested in several ranges. `zone` is the
-    time zone of the dates in the rows. It is None if no zone is requested. `columns` is None for a query that names its
-    columns. If the query asks for all columns, `columns` has the columns to keep. `columns` is empty until these
+    time zone of the dates in the rows. `zone` is None if no zone is requested. `columns` is None for a query that names
+    its columns. If the query asks for all columns, `columns` has the columns to keep. `columns` is empty until these
     columns are known.
     """
 
@@ -110,7 +110,7 @@ class Task:
         """Return the ranges to request, in order.
 
         All dates in an answer have the same UTC offset. So a window in which the offset of the zone changes is
-        requested in several ranges.
+        requested in several ranges, if the query is `plain`.
         """
         if self.zone is None or not self.plain:
             return (self.window,)
@@ -131,7 +131,7 @@ class Fetched:
     """The result of a task.
 
     `entries` are the entries for the record of the export. `head` is the heading or the columns, see ExportFormat.
-    `seconds` is the duration, and `attempts` is the number of attempts.
+    `seconds` is the duration of the task, and `attempts` is the number of attempts.
     """
 
     entries: tuple[ExportedFile, ...]
@@ -144,14 +144,11 @@ class Fetched:
     columns: tuple[str, ...] = ()
     """The columns of the answer, if the query asks for all columns. For other queries, the tuple is empty."""
     left_out: tuple[str, ...] = ()
-    """The columns that were added to the table after the first window was fetched.
-
-    The stored rows do not contain these columns.
-    """
+    """The table's columns that are not in the stored rows. They were added after the first window was fetched."""
 
     @property
     def entry(self) -> ExportedFile:
-        """The entry of a result that has only one entry."""
+        """The only entry of a result with one entry."""
         (entry,) = self.entries
         return entry
 
@@ -160,8 +157,7 @@ class Fetched:
 class Progress:
     """The progress of all workers of a process.
 
-    `bytes` is the number of stored bytes. `rows` is the number of rows of completed tasks. `retries` is the number of
-    retries.
+    `bytes` is the number of stored bytes. `rows` is the number of rows of completed tasks.
     """
 
     rows: int = 0
@@ -191,9 +187,9 @@ def fetch(
 ) -> Fetched:
     """Fetch the window of a task, with as many retries as the task allows. `client` must not retry requests itself.
 
-    If the answer to a failed request has the header Retry-After, all workers wait as long as this header says. While
-    other windows make progress, such a failure does not count as a retry, see RequestTurns. After any other failure,
-    `delay` returns the number of seconds to wait. The argument of `delay` is the number of such other failures so far.
+    If the service refuses a request with the header Retry-After, all workers wait for the time in this header. Such a
+    refusal does not count as a retry while other windows make progress, see RequestTurns. After any other failure, only
+    this worker waits. It waits `delay(number)` seconds, where `number` is the number of such failures so far.
 
     Raises the error of the last attempt. Raises Stopped if `stopping` is set.
     """
@@ -281,7 +277,7 @@ class _Attempt:
         self._progress.add(bytes=len(data))
 
     def _whole(self) -> ExportedFile:
-        """Write a file with all rows of the task, while the rows arrive."""
+        """Write all rows of the task to one file, while the rows arrive."""
         task = self._task
         with _Part(task, self._storage, self) as part:
             self._answered(lambda answer, look: self._format.part(answer, part, task.whole, self.losses, look))
@@ -364,7 +360,7 @@ class _Attempt:
 
 
 class _Part:
-    """The file with the rows of a window (part), while the file is written. Use this class in `with`.
+    """The file with the rows of a window, while the file is written. Use this class in `with`.
 
     The stored bytes are counted and hashed.
     """
@@ -412,10 +408,7 @@ class _Part:
 
 @contextmanager
 def _storing() -> Iterator[None]:
-    """Turn an IncompleteResult of the storage into Unstored, which is never retried.
-
-    After an IncompleteResult of the service, a retry may help.
-    """
+    """Turn an IncompleteResult of the storage into Unstored, which is never retried."""
     try:
         yield
     except IncompleteResult as error:
@@ -432,4 +425,4 @@ def check(request: QueryRequest, format: ExportFormat, client: Client) -> None:
 
 
 Fetch = Callable[[Task], Fetched]
-"""A function that fetches a task. This is the function `fetch` with fixed values for all other arguments."""
+"""A function that fetches the window of a task. It is the function `fetch` with all other arguments bound."""

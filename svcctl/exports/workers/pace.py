@@ -18,7 +18,7 @@ SPREAD = 0.5
 class Pace:
     """The pace of the requests of all workers.
 
-    At most `per_second` requests are sent per second. If `per_second` is None, there is no such limit. While the
+    At most `per_second` requests are sent per second. If `per_second` is None, the number is not limited. While the
     service asks for a pause, no requests are sent. `clock` returns a monotonic time in seconds. `chance` returns a
     random number from 0 to 1. All methods are thread-safe.
     """
@@ -83,7 +83,7 @@ class RequestTurns:
     A service may accept fewer requests at a time than there are workers. The service then refuses some requests, and
     may refuse the same window many times. Such a refusal does not count as a failure while other windows make progress.
     Other windows make progress if an earlier request is still being answered, or if a window was fetched since the last
-    refusal. If the service refuses all requests, the refusals of the oldest request count as failures. So an export
+    refusal. If the service refuses all requests, the refusals of the oldest request count as failures. So the export
     does not wait forever.
     """
 

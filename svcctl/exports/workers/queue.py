@@ -20,15 +20,15 @@ from svcctl.exports.workers.fetch import Fetched, Task
 REQUEST_SHARE = 16
 """A request fetches at most 1/REQUEST_SHARE of the remaining windows, so that all workers finish at the same time."""
 QUICK_SECONDS = 1.0
-"""The maximum duration, in seconds, of a request for several windows, as estimated from the last request."""
+"""The maximum number of seconds for a request for several windows, as estimated from the last request."""
 SPLIT_BYTES = 4 << 20
-"""The maximum size, in bytes, of an answer that is split. The size is estimated from the last answer.
+"""The maximum size, in bytes, of an answer for several windows that have separate files.
 
-The size is limited because all rows of such an answer must be held until the last row has arrived.
+All rows of such an answer are held until the last row has arrived. The size is estimated from the last answer.
 """
 
 Joined = Callable[[Sequence[Task]], Task]
-"""A function that makes one task for the windows of several tasks."""
+"""A function that makes one task from the tasks of neighbouring windows."""
 
 
 class Queue:
@@ -56,14 +56,14 @@ class Queue:
         return request
 
     def joined(self, request: Sequence[Task]) -> Task:
-        """Return a single task for the windows of all tasks of a request."""
+        """Return one task that fetches the windows of all tasks in `request`."""
         return request[0] if len(request) == 1 or self._joined is None else self._joined(request)
 
     def learn(self, request: Sequence[Task], outcome: Fetched | SvcctlError) -> bool:
         """Choose the number of windows for the next requests from the outcome of a request.
 
-        If a request for several windows has failed, its tasks are put back in the queue, to be requested one by one.
-        Return True in this case.
+        If a request for several windows has failed, put its tasks back in the queue, and return True. After any
+        failure, windows are requested one by one.
         """
         if isinstance(outcome, Fetched):
             share = outcome.seconds / QUICK_SECONDS

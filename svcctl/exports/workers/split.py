@@ -96,8 +96,7 @@ class Split:
     def write(self, block: bytes | memoryview, /) -> None:
         """Add a block of complete rows.
 
-        Raises Unsplittable if a row does not belong to any window, or belongs to an earlier window than the previous
-        row.
+        Raises Unsplittable if a row belongs to no window, or to an earlier window than the previous row.
         """
         self._check()
         rows = self._lines(bytes(block))

@@ -4,17 +4,18 @@ The work on a query is done in pieces. One piece makes the plan, and each furthe
 service has a limited number of places for pieces. A running piece takes a place. Between two pieces, a query has no
 place. So a client that reads slowly takes no places from other clients.
 
-- A free place goes to the domain that has the fewest places. In this domain, the place goes to the query that has
-  waited longest. A query that has already run waits up to HANDICAP seconds longer, so that new queries come first. The
-  additional time is limited, so that no query waits for ever.
+- A free place goes to the owner that has the fewest places. Among the queries of this owner, the place goes to the
+  query that has waited longest. If a query has already run, up to HANDICAP seconds are subtracted from its waiting
+  time, so that new queries come first.
 - A piece that takes longer than LONG_PIECE_SECONDS is long. A long piece leaves its place and takes one of the places
-  for long pieces. The number of these places is half the number of other places, and one domain gets at most half of
-  these places. If no place for long pieces is free, the piece is stopped. The piece starts again when such a place is
-  free. If a piece cannot be interrupted, it continues without a free place.
-- A domain may have only a limited number of open queries. Waiting queries count as open, and so do queries with clients
+  for long pieces. There are half as many places for long pieces as other places, and one owner gets at most half of
+  them. If no place for long pieces is free, the piece is interrupted, and starts again when there is such a place. A
+  piece that cannot be interrupted continues without a free place.
+- An owner may have only a limited number of open queries. Waiting queries count as open, and so do queries with clients
   that read slowly. A query above the limit is refused with HTTP status 429.
 
-Outside of the event loop, only `load`, `domains`, `api_keys` and `end` may be called.
+The owner of a query is a domain or a reseller. Outside of the event loop, only `load`, `domains`, `api_keys` and `end`
+may be called.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from svcctl.service.accounts.accounts import Owner
 LONG_PIECE_SECONDS = 1.0
 """A piece of work that takes more than this number of seconds is long."""
 HANDICAP = 0.25
-"""The maximum additional time, in seconds, that a query waits for a place if the query has already run."""
+"""The maximum number of seconds that are subtracted from the waiting time of a query that has already run."""
 INTERRUPT_SECONDS = 0.1
 """The interval, in seconds, at which an interrupt is repeated. An engine that is starting may miss an interrupt."""
 TOO_MANY_REQUESTS = 429
@@ -42,14 +43,14 @@ TOO_MANY_REQUESTS = 429
 
 T = TypeVar("T")
 Interrupt = Callable[[SvcctlError], None]
-"""A function that makes a running piece of work soon raise an error. The function gets this error as its argument."""
+"""A function that stops a running piece of work. The work then raises the error that was passed to the function."""
 
 
 class QueryTurns:
     """The limits and the open queries of a service.
 
-    The service works on at most `places` pieces of work at once. Each owner may have at most `share` open queries. A
-    piece of work is long if it takes more than `slice_seconds`.
+    The service works on at most `places` short pieces of work at once, and on half as many long pieces. A piece of work
+    is long if it takes more than `slice_seconds`. Each owner may have at most `share` open queries.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class QueryTurns:
         return {query.key for query in self._open.copy() if query.key is not None}
 
     def end(self, domains: Mapping[int, SvcctlError], keys: Mapping[str, SvcctlError]) -> None:
-        """End open queries by domain and by API key. Each domain and each key is mapped to the error for its queries.
+        """End the open queries of some domains and API keys. The mappings give the error for each domain and each key.
 
         This method may be called from any thread.
         """
@@ -108,7 +109,7 @@ class QueryTurns:
 
 
 class OpenQuery:
-    """An open query. A query is open from the check of the limits until the end of the response."""
+    """An open query. A query is open from its acceptance until the end of the response."""
 
     def __init__(self, turns: QueryTurns, owner: Owner, key: str | None = None) -> None:
         self._turns = turns
@@ -116,12 +117,9 @@ class OpenQuery:
         self.owner = owner
         self.key = key
         self.ended: asyncio.Future[SvcctlError] = self._loop.create_future()
-        """A future that becomes done if the query must end early.
-
-        The result of the future is the error that ends the query.
-        """
+        """A future that is done as soon as the query must end early. Its result is the error that ends the query."""
         self.closed: asyncio.Future[None] = self._loop.create_future()
-        """A future that becomes done when all work on the query has ended."""
+        """A future that is done as soon as all work on the query has ended."""
         self.waiting = False
         self._used = 0.0
         self._since: float | None = None
@@ -218,7 +216,7 @@ class _Waiter:
 
 @dataclass
 class _Places:
-    """A number of places. A piece of work takes a place while it runs.
+    """The places for pieces of work. A piece of work takes a place while it runs.
 
     One object has the places for short work, and another object has the places for long work. `number` is the number of
     places. `share` is the maximum number of places that one owner may take.
@@ -236,8 +234,7 @@ class _Places:
         """Wait for a free place, and take the place.
 
         A free place goes to the waiting owner with the fewest places. If several queries of this owner wait, the place
-        goes to the query with the lowest `due`. `due` is a moment of the monotonic clock: the beginning of the wait
-        plus the additional time for a query that has already run.
+        goes to the query with the lowest `due`, a moment of the monotonic clock.
         """
         waiting = _Waiter(owner, due, asyncio.get_running_loop().create_future())
         self._queue.append(waiting)

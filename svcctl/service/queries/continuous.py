@@ -2,13 +2,12 @@
 
 A query with a range in the past has a single step. A query without `to`, or with `to` in the future, has a step
 whenever there are new results. If the query does not group, rows are returned soon after the events are stored. If the
-query groups by periods, the groups of a period are returned when the period is closed. Other groups are returned at
-`to`.
+query groups by periods, the groups of a period are returned when the period is closed. If the query groups in another
+way, the groups are returned at `to`.
 
 A query uses the columns that its table had at the first step. So `*` does not include columns that later loads add. If
-a later load changes a column to a wider type, a job uses the new type from its next step on. This is possible because
-the rows of a job are text. In the same situation, a response ends with an error, because the response has already
-stated the old type.
+a later load changes a column to a wider type, a job uses the new type from its next step on. A response ends with an
+error instead, because the response has already stated the old type.
 
 A period is closed `lag` seconds after its end. Events of the period that are stored after this moment are in no group.
 `late_after` counts these late events if the events match the query.
@@ -35,12 +34,12 @@ from svcctl.service.settings import LAG_TIME
 RANGE_GRACE = timedelta(seconds=2)
 """The time that a query waits after the end of its range.
 
-The query includes events of the range that are stored in this time.
+Events of the range that are stored within this time are still included.
 """
 LATE_MS = 2000
 """The minimum interval, in milliseconds, between two counts of late events.
 
-Late events are also counted whenever a period ends.
+Late events are stored after their period was closed. They are also counted whenever a period ends.
 """
 
 
@@ -83,7 +82,7 @@ class Steps:
         )
         self._looked = 0
         self._last: Step | None = None
-        """The step after which the query has read all events up to the moment of the last call of `next`."""
+        """The latest step at the last call of `next`: the returned step, or `before` if there was nothing new."""
         self._mark: Mark | None = None
         """The position of the end of the table at the last call of `next`."""
         self._counted = 0
@@ -120,7 +119,7 @@ class Steps:
         return self.schedule.end is None
 
     def over(self, step: Step | None, rows: int) -> bool:
-        """Whether `step` is the last step of the query.
+        """Return whether `step` is the last step of the query.
 
         `rows` is the number of rows that the query has returned so far.
         """
@@ -148,8 +147,9 @@ class Steps:
     ) -> LateEvents | None:
         """Count the late events up to now. Return None before the first period is closed.
 
-        Call this method after `next(before, rows)` has returned `step`. `late` is the result of the previous call.
-        Events are counted when a period ends, and otherwise at most once in LATE_MS.
+        A late event was stored after its period was closed. Call this method after `next(before, rows)` has returned
+        `step`. `late` is the result of the previous call. Events are counted when a period ends, and otherwise at most
+        once in LATE_MS.
         """
         if self.schedule.kind is not StepKind.BUCKETS or before is None or (before.skip and rows == before.first):
             # If all rows of a step are skipped, the step is repeated with a later end, and closes no period.
@@ -181,10 +181,11 @@ class Steps:
     def read_up_to(self, step: Step | None) -> int:
         """Return the moment up to which the query has read all events, in epoch milliseconds.
 
-        `step` is the last step that was read. If the query returns rows, the moment is that of the last call of `next`,
-        but at most the end of the range. If the query groups by periods, the moment is the end of `step`. If the moment
-        is unknown, 0 is returned. It is unknown if `next` has returned a later step than `step`, for example a step
-        that a job could not deliver.
+        `step` is the last step that was read. The result is 0 if the moment is unknown.
+        - If the query groups by periods, the moment is the end of `step`.
+        - If the query returns rows in several steps, the moment is that of the last call of `next`, but at most the end
+          of the range. If this call returned a later step than `step`, the moment is unknown.
+        - If the query has a single step, the moment is unknown.
         """
         match self.schedule.kind:
             case StepKind.ARRIVALS if step != self._last:
@@ -227,7 +228,7 @@ class Steps:
         return plan
 
     def _with_first_columns(self, tables: Catalog) -> Catalog:
-        """Return the catalog without the columns that the query's table got after the first step."""
+        """Return the catalog without the columns that were added to the query's table after the first step."""
         table = tables.get(self._query.table)
         if table is None:
             return tables
@@ -265,10 +266,10 @@ def _schedule_of(
     *,
     complete: bool,
 ) -> tuple[tree.Query, Schedule]:
-    """Make the schedule of a query.
+    """Return the query that each step runs, and the schedule of the steps.
 
-    Also return the query that each step runs. In a query with several steps, this query has no limits and offsets,
-    because limits and offsets count the rows of all steps together. The schedule then applies the limits and offsets.
+    If there are several steps, the limits and offsets are moved from the query to the schedule, because they count the
+    rows of all steps together.
     """
     start, end = to_ms(request.range.start), request.range.end
     over = end is not None and (complete or end <= launched)
@@ -319,7 +320,7 @@ def _count_query(query: tree.Query) -> tree.Query:
 
 
 def _without_bounds(query: tree.Query) -> tuple[tree.Query, int | None, int]:
-    """Remove the limits and offsets at the end of a query. Also return the total limit and the total offset.
+    """Return the query without the limits and offsets at its end, with the total limit and the total offset.
 
     Raises QueryError if a limit or an offset is elsewhere in the query.
     """

@@ -1,7 +1,7 @@
 """Saved queries. A request can run a saved query by its `queryId`.
 
-The interface has no operations to save queries, so `svcctl service queries` saves them. A query is parsed when it is
-saved. But the table and the columns of the query are looked up only when the query runs.
+The HTTP interface has no operations to save queries, so `svcctl service queries` saves them. A query is parsed when it
+is saved. But the table and the columns of the query are looked up only when the query runs.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Schedule:
     """
 
     def over(self, step: Step | None, rows: int) -> bool:
-        """Whether `step` is the last step of the query.
+        """Return whether `step` is the last step of the query.
 
         `rows` is the number of rows that the query has returned so far.
         """
@@ -67,7 +67,7 @@ class Schedule:
 class Step:
     """A step of a query.
 
-    A step reads the rows between the positions `since` and `until`, with dates from `start` to `end`.
+    A step reads the rows between the positions `since` and `until` in the table, with dates from `start` to `end`.
 
     Moments are in epoch milliseconds. `first` is the number of the step's first row, counted from 0 through all steps.
     The step leaves out `skip` rows before its first row. If `since` is None, the step begins with the first row of the
@@ -117,7 +117,7 @@ class CoveredEvents:
 
 
 def covered_after(before: CoveredEvents | None, step: Step) -> CoveredEvents:
-    """Return the events that a job has read after a step.
+    """Return the events that a job has read when `step` has ended.
 
     `before` are the events that the job has left out, because an earlier job had already read these events.
     """

@@ -26,7 +26,7 @@ The engine of each table may need as much memory as the engine of the stored tab
 
 
 class NotTheFile(NotFound):
-    """The error for a query of loaded files if the query reads a table other than `file`."""
+    """Raised if a query of loaded files reads a table other than `file`."""
 
     reason = "not-the-file"
 

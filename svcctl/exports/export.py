@@ -90,7 +90,7 @@ class Export:
 
     @property
     def folder(self) -> str:
-        """The path of the folder with the record of the export and the files of unmerged windows, with a slash at its end."""
+        """The path of the folder for the record and the unfinished files of the export. The path ends with a slash."""
         return folder_of(self.target)
 
     @property
@@ -115,8 +115,7 @@ class Export:
     def parts(self, windows: Iterable[Window]) -> dict[Window, str]:
         """Return the path of each window's part. A part is a file with the rows of one window.
 
-        If all dates in a merged file must have the same UTC offset, but the offset of the zone changes during the year,
-        the names of the parts contain the offset.
+        A path may contain the UTC offset of the dates, such as +0100.
         """
         zone, folder = self.file_zone(self.whole), self.folder
         offset = "" if zone is None or zone == self.identity.time_zone else f"{EPOCH.astimezone(zone.clocks):%z}"
@@ -144,6 +143,7 @@ class Export:
     def joins_windows(self) -> bool:
         """Whether one request may fetch several windows.
 
+        The condition depends on the target:
         - If each window has its own file, the dates of the rows must show to which window each row belongs.
         - If all windows go into a merged file, no time zone may be requested. In a time zone, windows may have
           different UTC offsets.

@@ -1,6 +1,7 @@
 """The record of an export, while a run changes the record.
 
-The record has an entry for each exported time window. A window goes through these stages:
+The record has an entry for each exported time window. A window goes through these stages. The arrows are methods of
+OpenRecord:
 
     missing ─ take ─> file of its window, or part with the rows of one or several windows (`is_file`)
                       part ─ move ─> inside the merged file while this file grows (`offset`)
@@ -103,7 +104,7 @@ class OpenRecord:
 
     @property
     def earlier(self) -> ExportedFile | None:
-        """The entry of the merged file with the same name as the file of this run, or None. Its range may be different."""
+        """The entry of the merged file with the same name as the file of this run, or None. The ranges may differ."""
         return next((file for file in self._record.merged if file.path == self.export.path), None)
 
     @property

@@ -114,7 +114,7 @@ def _another(export: Export, record: Record) -> UsageError:
 
 
 def _refuse_files_of_others(export: Export, record: Record) -> None:
-    """Raise UsageError if the run would replace a file against the rules at the top of this module."""
+    """Raise UsageError if the run would replace a file that it must not replace."""
     foreign: dict[str, Window | None] = {}
     if export.target.per_window:
         owners = {entry.path: entry.window for entry in record.entries.values()}
@@ -138,8 +138,7 @@ def _overlaps(ranges: Iterable[tuple[int, int]], window: Window) -> bool:
 def _ranges(export: Export, record: Record) -> tuple[tuple[int, int], ...]:
     """Return the ranges that the files of the export should cover. They include the range of this run.
 
-    A window in these ranges without an entry in the record is a gap. Ranges of earlier runs are included in these
-    cases:
+    A window in these ranges without an entry in the record is a gap. There are three cases for earlier runs:
     - With a state, the ranges of all earlier runs are included, because each run continues the last run.
     - Without a state, only ranges with entries are included, because a killed run may never be repeated.
     - If all runs write the same file, no ranges of earlier runs are included.

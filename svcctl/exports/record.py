@@ -276,7 +276,7 @@ class Record:
         return until <= self.since or any(start <= until <= end for start, end in self.ranges)
 
     def is_past(self, window: Window) -> bool:
-        """Return whether the window begins before the next run, so that no later run fetches this window.
+        """Return whether the window begins before the range of the next run. No later run fetches such a window.
 
         Without a state, return True.
         """
@@ -398,10 +398,7 @@ class Record:
 
 
 def folder_of(target: Target) -> str:
-    """Return the path of the folder with the record of an export and the files of unmerged windows.
-
-    The path ends with a slash.
-    """
+    """Return the path of the folder for the record and the unfinished files of an export. It ends with a slash."""
     rest = target.rest
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", rest)
     if plain != rest:  # so that two targets never share a folder
@@ -424,7 +421,10 @@ def _directory(target: Target) -> str:
 
 
 def _entry(values: Mapping[str, Any], old_directory: str, directory: str) -> ExportedFile:
-    """Make an entry from an object of a JSON document. In its path, `old_directory` is replaced by `directory`."""
+    """Make an entry from an object of a JSON document.
+
+    In the path of the entry, `old_directory` is replaced by `directory`.
+    """
     entry = ExportedFile(**values)
     entry = replace(entry, changes=tuple((when, before, after) for when, before, after in entry.changes))
     if not entry.path or not entry.path.startswith(old_directory):

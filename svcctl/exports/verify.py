@@ -112,7 +112,7 @@ def ranges_to_fetch(record: Record, past: Sequence[Window]) -> list[Window]:
     """
     if record.target.is_one_file:
         return [Window(start, end) for start, end in record.ranges]
-    if record.target.per_run:  # a file has the range of its run, and without a file this range is unknown
+    if record.target.per_run:  # only the entry of a file gives the range of its run
         files = {record.naming_range(entry) for entry in record.files()}
         return [window for window in past if window in files]
     return list(_spans(past, record.ranges))

@@ -134,7 +134,7 @@ class Storage(Protocol):
         """Begin or resume an object that may be written over several runs.
 
         The bytes are kept under the name `part` until the object is complete. The method `names` never returns `part`.
-        Only local files can be written in this way. Other storages return None.
+        Only local files can be written in this way. Return None if the storage cannot do this.
         """
         return None
 

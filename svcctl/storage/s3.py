@@ -73,7 +73,7 @@ CODES = (
 )
 """The error codes of S3 that svcctl may repeat in a message. Any other text of an answer is left out of messages."""
 DENIED = ("401", "403")
-"""The HTTP statuses that mean denied access. When the library lists objects, only the status shows this."""
+"""The HTTP statuses that mean denied access. When objects are listed, the library has no other sign of it."""
 NO_CONDITIONS = "501"
 """The HTTP status of services that refuse conditional requests. Some other services ignore the condition instead."""
 ABANDON_SECONDS = 5.0

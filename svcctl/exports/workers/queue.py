@@ -20,7 +20,7 @@ from svcctl.exports.workers.fetch import Fetched, Task
 REQUEST_SHARE = 16
 """A request fetches at most 1/REQUEST_SHARE of the remaining windows, so that all workers finish at the same time."""
 QUICK_SECONDS = 1.0
-"""The maximum number of seconds for a request for several windows, as estimated from the last request."""
+"""The maximum duration, in seconds, of a request for several windows. It is estimated from the last request."""
 SPLIT_BYTES = 4 << 20
 """The maximum size, in bytes, of an answer for several windows that have separate files.
 

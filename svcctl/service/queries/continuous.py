@@ -47,7 +47,7 @@ class Steps:
     """The steps of a query, and the plan of each step on the engine that has the query's table.
 
     `launched` is the moment of the request. If the range ends after this moment, the last step waits for the end of the
-    range. If the table is `complete`, it gets no more events, and the query does not wait for the end of the range.
+    range. `complete` is true if the table gets no more events. The query then does not wait for the end of the range.
 
     If the query is `repeatable`, a step returns the same rows in the same order each time the step runs. A period is
     closed `lag` seconds after its end. If the query continues a job, the query leaves out the events in `covered`,
@@ -199,8 +199,8 @@ class Steps:
     def plan(self, step: Step, *, dated: bool = False) -> Plan:
         """Compile the plan of a step. With `dated`, the plan has an additional column with the date of each row.
 
-        Raises ServiceError if the table was replaced by a table with other columns. If a column has another type than
-        in the previous step, a `repeatable` query uses the new type. Any other query raises ServiceError.
+        Raises ServiceError if the table was replaced by a table with other columns. If the type of a column has changed
+        since the previous step, a `repeatable` query uses the new type, and any other query raises ServiceError.
         """
         tables = self._tables()
         key = step, dated, id(tables)  # a write may have changed the columns or the order of a table

@@ -1,7 +1,7 @@
 """Temporary tables. A client can query its own files as the table `file` while its request is open.
 
 Each table has a separate engine in memory, so no other client can see the table. The engine writes data that does not
-fit in memory to a temporary directory. If the process is killed, the next start removes this directory.
+fit in memory to a temporary directory. If the process is killed, the next start of the service removes this directory.
 """
 
 from __future__ import annotations

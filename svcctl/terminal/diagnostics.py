@@ -23,7 +23,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 MAX_MESSAGE_CHARS = 4000
-"""The maximum number of characters of a message, because a long value in a message would hide the problem."""
+"""The maximum number of characters of a message. Longer messages are cut."""
 PROGRESS_DELAY_SECONDS = 0.3
 """The number of seconds for which a task must run before its progress is shown on a terminal."""
 _LOSS = (
@@ -39,7 +39,7 @@ _ENDINGS: Mapping[type[BaseException], str] = {
     errors.Terminated: "ended by SIGTERM",
     errors.Declined: "nothing was done",
 }
-"""The words that are printed when a person or the system ends the process, instead of an error."""
+"""The words that replace the error message when a person or the system ends the process."""
 
 
 class Work(NamedTuple):
@@ -54,7 +54,7 @@ class Work(NamedTuple):
 
 
 class Reported(Exception):
-    """An error that says that some of several items failed. Each failure has already been reported.
+    """The error that a command raises at its end if some items failed. Each failure has already been reported.
 
     `code` is the exit code.
     """
@@ -65,9 +65,9 @@ class Reported(Exception):
 
 
 class Diagnostics:
-    """The object that prints everything except data.
+    """The printer of errors, hints, notes and progress on stderr.
 
-    `moving` says that the cursor of the terminal can be moved. Otherwise no progress is shown. `width` is the width of
+    `moving` says whether the cursor of the terminal can be moved. If not, no progress is shown. `width` is the width of
     the terminal in cells. If `width` is None, the terminal is asked for its width.
     """
 
@@ -92,7 +92,7 @@ class Diagnostics:
         self.advice: Callable[[errors.SvcctlError], str | None] | None = None
         """A function that returns advice for an error without a hint.
 
-        The advice depends on the fields of the error and the profile in use.
+        The advice depends on the kind of the error and the profile in use.
         """
         self.trouble: errors.SvcctlError | None = None
         """The error of the last attempt to send a request; None if that attempt succeeded."""
@@ -103,7 +103,7 @@ class Diagnostics:
         self._display: Display | None = None
 
     def configure(self, *, quiet: bool, verbose: bool, color: bool) -> None:
-        """Apply the global options. Errors in the command line are reported earlier, with the default options."""
+        """Apply the global options --quiet, --verbose and --color."""
         self.quiet = quiet
         self.verbose = verbose
         self.color = color
@@ -118,7 +118,7 @@ class Diagnostics:
 
     @contextmanager
     def hold_notes(self) -> Iterator[list[str]]:
-        """Hold back notes during the block, which uses the whole screen, and print the notes at the end of the block.
+        """Hold back notes during the block, and print them at the end of the block.
 
         Yields the list of notes.
         """
@@ -140,17 +140,14 @@ class Diagnostics:
             self._tell("svcctl:", text)
 
     def warning(self, text: str) -> None:
-        """Print a note on data that is missing in the output.
-
-        Such a note is printed even with --quiet, because scripts need it.
-        """
+        """Print a note on data that is missing in the output, even with --quiet."""
         if self.quiet:
             self._tell("svcctl:", text)
         else:
             self.note(text)
 
     def report_loss(self) -> None:
-        """Print that the local service has lost events, with the command that lists them.
+        """Print that the local service has lost events, with the command that lists the lost events.
 
         Only the first call prints.
         """
@@ -159,7 +156,7 @@ class Diagnostics:
             self.warning(_LOSS)
 
     def done(self, text: str) -> None:
-        """Print a message that a command has succeeded, for the person at a terminal.
+        """On a terminal, print a message that a command has succeeded.
 
         In pipes and logs, or with --quiet, nothing is printed.
         """
@@ -182,10 +179,10 @@ class Diagnostics:
 
     @contextmanager
     def working(self, tell: Callable[[], Work]) -> Iterator[None]:
-        """Show the progress of the block if the block is slow and stderr is a terminal. `tell` returns the progress.
+        """Show the progress of the block if the block is slow and stderr is a terminal.
 
-        The progress appears after PROGRESS_DELAY_SECONDS. It is erased at the end of the block, and before data or a
-        question is printed on the same terminal.
+        `tell` returns the progress. The progress appears after PROGRESS_DELAY_SECONDS. It is erased at the end of the
+        block, and before data or a question is printed on the same terminal.
         """
         if not self._shows_progress:
             yield
@@ -225,7 +222,7 @@ class Diagnostics:
             return 80
 
     def report(self, error: BaseException) -> int:
-        """Print an error and its hint, each on one line. Returns the exit code."""
+        """Print an error and its hint. Returns the exit code."""
         error = errors.as_svcctl_error(error)
         code = errors.exit_code(error)
         if isinstance(error, errors.ReaderClosed):
@@ -254,11 +251,12 @@ class Diagnostics:
         return code
 
     def hint_of(self, error: BaseException) -> str | None:
-        """Return the hint for an error: the error's own hint, the hint for its reason, and its notes.
+        """Return the hint for an error; None if there is no hint.
 
-        If the error has no hint of its own, and its reason has no hint, general advice is returned instead. If the
-        service did not answer, and the operation can safely be repeated, advice to repeat the command replaces the
-        error's own hint.
+        The hint joins the error's own hint, the hint for the error's reason, and the notes attached to the error. If
+        the error has neither a hint of its own nor a hint for its reason, it gets general advice. If the service did
+        not answer and the operation can safely be repeated, the advice to repeat the command replaces the error's own
+        hint.
         """
         hint, typed = getattr(error, "hint", None), None
         if isinstance(error, errors.SvcctlError):
@@ -272,9 +270,9 @@ class Diagnostics:
     def for_each(
         self, items: Iterable[S], act: Callable[[S], T], failures: type[errors.SvcctlError] = errors.SvcctlError
     ) -> Iterator[T]:
-        """Yield the result of `act` for each item. Each failure is reported at once, and the next item follows.
+        """Yield the result of `act` for each item. A failure is reported at once, and the next item follows.
 
-        If an item failed, raises Reported at the end.
+        Raises Reported at the end if an item failed.
         """
         codes = []
         for item in items:
@@ -291,7 +289,7 @@ class Diagnostics:
     def count_before_failure(self, items: Sequence[T], participle: str) -> Iterator[Iterator[T]]:
         """Yield an iterator over the items. If the block fails, print how many items were done before the failure.
 
-        The number is printed even with --quiet. `participle` says what was done to the items, such as `created`.
+        The number is printed even with --quiet. `participle` says what was done, such as `created`.
         """
         rest = iter(items)
         try:
@@ -312,7 +310,7 @@ class Diagnostics:
     def laid_out(self, text: str, used_cells: int) -> str:
         """Return a message in a form that is safe to print. On a terminal, the message is broken into lines.
 
-        The message begins on a line on which `used_cells` cells are already used.
+        `used_cells` is the number of cells that are already used on the first line.
         """
         safe_text = mask_urls(visible(text))
         if not self.is_terminal:
@@ -350,7 +348,7 @@ def _cut(text: str) -> str:
 
 
 def _message(error: errors.SvcctlError) -> str:
-    """Return one line with the subject of an error, its message, and the code and the ID that the service gave."""
+    """Return an error as one line: its subject, its message, and the code and the ID from the service."""
     about = []
     if isinstance(error, errors.ServiceError):
         if error.code is not None:
@@ -372,7 +370,7 @@ _QUOTED_COMMAND = r"(?<![^\s(])'svcctl [^']*'\S*"
 def line_broken(text: str, width: int, used_cells: int, commands: Sequence[str] = ()) -> str:
     """Break a message into lines of at most `width` cells.
 
-    The message begins on a line on which `used_cells` cells are already used. A line is never broken within one of
+    `used_cells` is the number of cells that are already used on the first line. A line is never broken within one of
     `commands`, or within a quoted command of svcctl. Any other quoted text is broken only if it is longer than a line.
     """
     if used_cells + cell_width(text) <= width:

@@ -1,9 +1,8 @@
 """Text that is safe on a terminal. Characters that could control the terminal are written as escapes.
 
 Events contain text from strangers, so svcctl sends only its own control characters to a terminal. Text with colours and
-cursor movements has the type `Styled`. Only constants and the functions of this module make such text. The module
-`terminal.standard_streams` passes all other text through the function `shown`. A slice or an extension of a Styled is a
-plain str, and the escape sequences in it are shown as text. So a mistake in the code is visible, but harmless.
+cursor movements has the type `Styled`. The module `terminal.standard_streams` passes all other text through the
+function `shown`. A slice of a Styled is a plain str, so the escape sequences in the slice are shown as text.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ _IN_LINE = re.compile(f"[{_HIDDEN}\t\n]")
 
 
 class Styled(str):
-    """Text for a terminal. All escape sequences in the text were made by svcctl."""
+    """Text for a terminal. Its escape sequences come from svcctl, and not from data."""
 
     __slots__ = ()
 
 
 def visible(text: str) -> str:
-    """Return a text on one line.
+    """Return a text as one line that is safe on a terminal.
 
     Control, bidirectional and invisible characters are escaped, including tabs and newlines.
     """
@@ -35,9 +34,9 @@ def visible(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Return a text for a terminal.
+    """Return a text that is safe on a terminal.
 
-    The text is escaped as by `visible`, except tabs and newlines. Styled text is unchanged.
+    Control, bidirectional and invisible characters are escaped, except tabs and newlines. Styled text is unchanged.
     """
     if isinstance(text, Styled) or text.replace("\n", "").isprintable():
         return text
@@ -50,7 +49,7 @@ def styled(code: int, text: str) -> Styled:
 
 
 def joined(*parts: str, between: str = "") -> Styled:
-    """Join several texts, Styled or plain, to one Styled."""
+    """Join texts into one Styled. Plain texts are escaped, except tabs and newlines."""
     return Styled(between.join(map(shown, parts)))
 
 

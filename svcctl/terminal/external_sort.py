@@ -16,18 +16,18 @@ from svcctl.api.formats.batches import Batches, batches_of
 from svcctl.errors import IncompleteResult, reason
 
 RUN_BYTES = 1 << 24
-"""The maximum size in bytes of rows that are sorted in memory.
+"""The maximum size, in bytes, of the rows that are sorted in memory.
 
-If there are more rows, they are written to a temporary file, in sorted runs of this size.
+More rows are written to a temporary file, in sorted runs of about this size.
 """
 _PARTS = 128
-"""The number of parts in which a full run is read from the file. Only one part of each run is in memory at a time."""
+"""The number of parts in which a full run is read from the file. Memory holds one part of each run at a time."""
 _MEASURED = 16
-"""The approximate number of rows of a batch that are measured to estimate the size of the batch."""
+"""The approximate number of rows that are measured to estimate the size of a batch."""
 _KEY_BYTES = 160
-"""The estimated memory, in bytes, for the sort key of a row and for the objects around the row."""
+"""The estimated memory, in bytes, that a row needs in addition to its values, mostly for its sort key."""
 _OF_ONE_COLUMN = 3
-"""The number of members that a sort key has for each column."""
+"""The number of members of a sort key for each column."""
 _NO_REFERENCES = 2
 """The version of the marshal format that writes repeated objects in full, which is faster."""
 
@@ -39,14 +39,14 @@ Keys = Callable[[Sequence[Row]], list[Any]]
 If some keys are tuples, a number n is compared as the tuple (False, 0, n).
 """
 Run = tuple[list[Any], list[Row]]
-"""A run of sorted rows: the sort keys, and the rows."""
+"""A run of sorted rows: the sort keys and the rows."""
 
 
 def in_order(rows: Iterable[Row], keys: Keys, top: int | None = None, *, run_bytes: int = RUN_BYTES) -> Iterator[Row]:
-    """Return the first `top` rows in the order of their keys. Rows with equal keys keep their order.
+    """Return the first `top` rows in the order of their keys; all rows if `top` is None.
 
-    The rows in memory take about `run_bytes` bytes at most. If there are more rows, they are written to a temporary
-    file. Raises IncompleteResult if the temporary directory has too little room.
+    Rows with equal keys keep their order. The rows in memory take about `run_bytes` bytes at most. More rows are
+    written to a temporary file. Raises IncompleteResult if the temporary directory has too little room.
     """
     return Batches(_in_order(rows, keys, top, run_bytes))
 
@@ -129,10 +129,8 @@ def _read(file: IO[bytes], at: int, sizes: Sequence[int]) -> Iterator[Run]:
 def _merged(runs: Sequence[Iterator[Run]]) -> Iterator[list[Row]]:
     """Yield the rows of all sorted runs, in order and in batches.
 
-    One part of each run is in memory. The smallest of the last keys of these parts is called the bound. All
-    rows that have not been read yet have keys equal to or larger than the bound. So all rows with smaller keys can be
-    yielded. Rows whose key is the bound wait if an earlier run may have more such rows, because rows with equal keys
-    must keep their order.
+    One part of each run is in memory. The bound is the smallest of the last keys of these parts. No unread row has a
+    key below the bound, so the rows below the bound can be yielded. Rows with equal keys keep their order.
     """
     ended: Run = [], []
     heads = [(*next(run), run) for run in runs]

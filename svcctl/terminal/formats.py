@@ -1,9 +1,9 @@
-"""The output formats. Each format is a row of `FORMATS`, with the function that writes the format.
+"""The output formats. `FORMATS` has an entry for each format.
 
-The service can write some formats itself. The parameter `mode.type` of a request names such a format, and svcctl passes
-on the bytes of the service unchanged. A format that svcctl can write has a layout (for text) or a packing (for binary
-data). svcctl writes lists, followed queries and selected rows itself. The formats `table`, `vertical`, `chart` and
-`parquet` are always written by svcctl. If a format cannot hold some values, svcctl replaces and counts these values.
+The service writes many formats itself. The parameter `mode.type` of a request names such a format, and svcctl passes on
+the service's bytes unchanged. svcctl writes lists, followed queries and selected rows itself, and always writes the
+formats `table`, `vertical`, `chart` and `parquet`. A text format that svcctl can write has a layout, and a binary
+format has a packing. Values that a format cannot hold are replaced and counted.
 """
 
 from __future__ import annotations
@@ -33,17 +33,16 @@ Note = Callable[[str], None]
 Layout = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Note], Iterator[list[str]]]
 """A function that formats columns and rows as lines of text, in the batches in which the rows arrive.
 
-The last argument of a layout is a function that is called with notes, for example on cells that were cut.
+The last argument of a layout is a function that receives notes, for example on cut cells.
 """
 Packing = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Losses, ByteSink], None]
-"""A function that writes columns and rows as binary data, and counts the values that it cannot write."""
+"""A function that writes columns and rows as binary data, and counts the values that the format cannot hold."""
 
 
 class OutputFormat(NamedTuple):
     """An output format: the `mode.type` to request from the service, and the layout or packing that writes rows.
 
-    If a format has no layout and no packing, only the service can write it. So only unchanged answers of queries can be
-    printed in such a format.
+    A format without a layout and a packing can be written only by the service.
     """
 
     name: str
@@ -52,15 +51,15 @@ class OutputFormat(NamedTuple):
     layout: Layout | None = None
     packing: Packing | None = None
     whole: Layout | None = None
-    """The layout for the rows of a query, if lists have another layout."""
+    """The layout for the rows of a query, if it differs from the layout for lists."""
     endings: tuple[str, ...] = ()
     """The endings of file names in this format."""
     compresses: bool = False
-    """Whether the format itself compresses its files."""
+    """Whether the format compresses its content, so that its files must not be compressed again."""
     heading: bool = False
     """Whether the output begins with the names of the columns."""
     raw: bool = True
-    """Whether the bytes of the answer to a query are passed on unchanged, if the user selects no rows or columns."""
+    """Whether svcctl passes on the service's bytes unchanged, if the user selects no rows or columns."""
     binary: bool = False
     lists: bool = False
     """Whether lists (jobs, domains, roles, profiles) can be printed in this format, too."""
@@ -72,9 +71,9 @@ class OutputFormat(NamedTuple):
     Then the parameters dateFormat and timeZone of the request set the form of the dates.
     """
     lines: bool = False
-    """Whether each row can be printed on its own, so that a query without an end can be printed."""
+    """Whether rows can be printed as they arrive, even for a query that never ends."""
     by_row: bool = False
-    """Whether each line depends on a single row, and only a heading may come before the lines."""
+    """Whether each row is one line that depends on no other row. A heading may come before the lines."""
     keyed: bool = False
     """Whether the names of columns are keys of objects, so that they must be unique."""
     widest: int | None = None
@@ -84,7 +83,7 @@ class OutputFormat(NamedTuple):
     finite: bool = False
     """Whether numbers must be finite. In such a format, infinite numbers and NaN become null."""
     extra: str | None = None
-    """The extra of svcctl that installs the packages for the packing; None if no extra is needed."""
+    """The extra of the svcctl package that installs the libraries for the packing; None if no extra is needed."""
 
     @property
     def arranges(self) -> bool:
@@ -94,7 +93,7 @@ class OutputFormat(NamedTuple):
     def writes(self, selection: Selection) -> bool:
         """Return whether svcctl decodes the rows and writes them itself.
 
-        Otherwise the bytes of the service are passed on.
+        Otherwise, the service's bytes are passed on.
         """
         return not self.raw or selection.of_rows or (self.packing is not None and not selection.header)
 
@@ -135,13 +134,13 @@ class OutputFormat(NamedTuple):
     def write(
         self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
     ) -> Iterator[str]:
-        """Return the lines of rows in this format."""
+        """Return rows as lines in this format."""
         return chain.from_iterable(self.blocks(columns, rows, style, note))
 
     def blocks(
         self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
     ) -> Iterator[list[str]]:
-        """Return the lines of rows in this format, in the batches in which rows arrive.
+        """Return rows as lines in this format, in the batches in which the rows arrive.
 
         After the last line, `note` is called with notes on lost values.
         """
@@ -208,7 +207,7 @@ def sorted_blocks(
     style: Style,
     note: Note,
 ) -> Iterator[list[str]]:
-    """Yield the lines of rows in the order of a selection. The format must be `by_row`.
+    """Yield rows as lines, in the order that a selection asks for. The format must be `by_row`.
 
     The lines are sorted instead of the rows, because lines take less memory.
     """
@@ -278,7 +277,7 @@ def _separated(delimiter: str) -> Layout:
             return '"' + text.replace('"', '""') + '"' if not text or any(map(text.__contains__, marks)) else text
 
         def cells(values: Sequence[Any], kind: str | None) -> Sequence[str]:
-            """Return the cells of a column of csv."""
+            """Return the values of a column as cells of csv or tsv."""
             types = set(map(type, values))
             if types == {int}:
                 return layout.format_cells(values, kind, style)
@@ -293,7 +292,7 @@ def _separated(delimiter: str) -> Layout:
             return [texts[value] for value in values]
 
         padding = delimiter * (len(columns) - 1)
-        """The line that services send as padding, to keep a connection alive.
+        """A line of delimiters, which a service may send to keep a connection alive.
 
         A row of nulls must not look like this line.
         """
@@ -509,14 +508,13 @@ PACKED = frozenset(("7z", "bz2", "gzip", "lz4", "rar", "xz", "zip", "zstd"))
 UNWRITTEN = frozenset(
     ("arrow", "avro", "db", "feather", "html", "md", "ods", "orc", "parq", "pdf", "pq", "sqlite", "xls", "yaml", "yml")
 ) | {"gif", "jpeg", "jpg", "png", "svg", "webp"}
-"""Endings of file types that svcctl does not write. Such a file name is refused, because nobody would expect csv in it.
-"""
+"""Endings of file types that svcctl does not write. Without --format, a file name with such an ending is refused."""
 
 
 def alone(format: OutputFormat, *, keyed: bool = False) -> OutputFormat:
-    """Return the format in which a single object is written. In json, the output is an object instead of a list.
+    """Return the format for a single object. In json, the output is an object instead of a list.
 
-    With `keyed`, each row becomes a member of the JSON object.
+    With `keyed`, each row becomes a member of this object.
     """
     return format._replace(layout=_members if keyed else _objects) if format is FORMATS["json"] else format
 
@@ -535,7 +533,7 @@ def _members(
 def find_format(name: str, *, is_terminal: bool, lists: bool = False) -> OutputFormat:
     """Return the format with a name. The name `auto` means a table on a terminal, and csv elsewhere.
 
-    Raises UsageError, with a list of the known names, for an unknown name.
+    For an unknown name, raises UsageError with a list of the known names.
     """
     name, typed_name = format_name(name), name
     if name == AUTO:
@@ -574,20 +572,17 @@ def of_file(path: Path) -> OutputFormat | None:
 
 
 def refuse_packed(path: Path) -> None:
-    """Raise UsageError if the ending of a file names a compression that svcctl does not write.
-
-    Without this check, the file would not be compressed although its name says so.
-    """
+    """Raise UsageError if the ending of a file names a compression that svcctl does not write."""
     if (ending := _ending(path)) in PACKED:
         raise UsageError(f"svcctl cannot write .{ending} files", hint="write .gz or .zst instead")
 
 
 def check_file(name: Path | str, chosen: OutputFormat, note: Note, *, by_user: bool) -> None:
-    """Call `note` with a note if the ending of a file names a format other than `chosen`.
+    """Check that the ending of a file name fits the format `chosen`. If it does not fit, call `note` with a note.
 
-    `by_user` says that the user has chosen the format. If the user has not chosen it, `note` is also called if the
-    ending names no format. Raises UsageError if the file would be compressed twice, or if its ending names a
-    compression that svcctl does not write.
+    `by_user` says whether the user has chosen the format. If not, `note` is also called for an ending that names no
+    format. Raises UsageError if the file would be compressed twice, or if svcctl cannot write such a file, for example
+    a chart as .png.
     """
     path = Path(name)
     refuse_packed(path)

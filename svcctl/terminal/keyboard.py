@@ -1,8 +1,8 @@
 """Keys that a person types while a command repeats its output.
 
 The key `q` ends the output, Ctrl-Z suspends the command, and keys are not echoed. A thread reads the keys, so that `q`
-works even if the service is slow. The thread uses the terminal only while this process is in the foreground. The system
-would stop a background process that reads from the terminal or changes its modes.
+works even if the service is slow. The thread uses the terminal only in the foreground, because the system stops a
+background process that reads from its terminal.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SUSPENDING = (signal.SIGTSTP, signal.SIGQUIT)
 
 
 class _Left(BaseException):
-    """An exception that is raised after the key q. It is a BaseException, so `except Exception` does not catch it."""
+    """The exception that the key q raises. It is a BaseException, so `except Exception` does not catch it."""
 
 
 class Keyboard:
@@ -111,9 +111,9 @@ class Keyboard:
             raise _Left
 
     def _read(self, end: int, main: int) -> None:
-        """Read keys until the terminal is gone or the block ends. The key q interrupts the thread `main`.
+        """Read keys until the terminal is gone or `watched` ends. The key q interrupts the thread `main`.
 
-        `end` is one side of a pipe. The other side is closed at the end of the block.
+        `end` is the reading side of a pipe. The method `watched` closes the other side at its end.
         """
         assert self._terminal is not None
         # The main thread handles these signals. If another process has the terminal, reading must fail, and must not
@@ -181,7 +181,7 @@ class Keyboard:
 def is_in_foreground(terminal: int | TextIO) -> bool:
     """Return whether this process may use a terminal.
 
-    A terminal that does not control the process may always be used.
+    The result is also True for a terminal that is not the controlling terminal of the process.
     """
     try:
         return os.tcgetpgrp(terminal if isinstance(terminal, int) else terminal.fileno()) == os.getpgrp()

@@ -1,7 +1,6 @@
 """Layouts of rows for people: a table that fits the terminal, or a block of lines for each row.
 
-This module does not write to streams, and does not know output formats. Events contain text from strangers, so the
-function `visible` escapes the control characters in every cell.
+Events contain text from strangers, so the function `visible` escapes the control characters in every cell.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ TEXT = frozenset({"str", None})
 MIN_TEXT_CELLS = 12
 """The smallest width, in cells, to which a text is cut. If the columns still do not fit, the last columns are omitted.
 
-Values that are not texts are never cut, because half a date is useless.
+Other values, such as dates, are never cut.
 """
 SAMPLE_ROWS = 500
 """The number of rows that are read before the first row is printed. These rows decide the widths of the columns."""
 SAMPLE_BYTES = 1 << 24
 """The maximum size, in bytes, of the rows that are read before the first row is printed."""
 GROWTH_CELLS = 6
-"""The number of cells by which a column of numbers is widened if the line has room. Later numbers may be larger."""
+"""The number of cells by which a column of numbers is widened if possible, because later numbers may be larger."""
 
 _USUAL = {"ip4": 15, "int4": 10, "int8": 12, "float8": 12, "bool": 5}
 """The usual widths of values in cells, by type. Dates are missing here, because their width depends on the style."""
@@ -56,18 +55,19 @@ class TableColumn(NamedTuple):
     name: str
     type: str | None = None
     least: int = MIN_TEXT_CELLS
-    """The smallest width, in cells, to which a text is cut. If the columns still do not fit, later ones are omitted."""
+    """The smallest width, in cells, to which a text is cut. If the columns still do not fit, the last ones are omitted.
+    """
     marks: Mapping[str, int] = _NO_MARKS
-    """The values that are shown in colour, with the code of the colour."""
+    """The values that are shown in colour, each with the code of its colour."""
     below: bool = False
-    """Whether the values are shown in full, on their own lines below their rows.
+    """Whether each value is shown in full, on its own line below its row.
 
-        In a table without a limited width, the values are in their rows.
+    In a table of unlimited width, the values are in their rows.
     """
 
 
 class Span(NamedTuple):
-    """The range of a query, for a chart.
+    """The time range of a query, for a chart.
 
     `start`, `end` and `now` are epoch milliseconds. `every` is the length, in milliseconds, of the periods by which
     rows are grouped; None if the length is not known.
@@ -89,15 +89,15 @@ class Style(NamedTuple):
     span: Span | None = None
     """The range that a chart over time covers."""
     keys: tuple[str, ...] = ()
-    """The names of the columns by which rows are grouped, if these names are known.
+    """The names of the columns by which rows are grouped; empty if these names are not known.
 
-        If possible, a chart draws another column.
+    If possible, a chart draws another column.
     """
     zone: tzinfo | None = UTC
     """The zone of dates; None for the local time of this machine."""
     zone_label: str = ""
     offsets: bool = False
-    """Whether tables show the offset of each date. Offsets are shown if the offset changes within the range."""
+    """Whether tables show the UTC offset of each date, because the offset changes within the range."""
     date_format: str = "default"
     null: str = "null"
     header: bool = True
@@ -122,9 +122,8 @@ class Cuts:
 def format_moment(milliseconds: int, style: Style, *, fraction: bool = True) -> str:
     """Return epoch milliseconds as text: `2026-01-31 10:00:00.000`, or in the format iso `2026-01-31T10:00:00.000Z`.
 
-    In the format iso, a date with an offset other than 0 ends in the offset instead of Z, such as `+0200`. In other
-    formats, a style with `offsets` appends the offset: `2026-01-31 10:00:00.000 +0200`. A number outside the calendar
-    is written as digits.
+    In the format iso, an offset other than 0 replaces the Z, such as `+0200`. In other formats, a style with `offsets`
+    appends the offset: `2026-01-31 10:00:00.000 +0200`. A number outside the calendar is written as digits.
     """
     try:
         moment = from_ms(milliseconds).astimezone(style.zone)
@@ -148,7 +147,7 @@ def second_text(milliseconds: int | None) -> str | None:
 
 
 def format_cell(value: Any, kind: str | None, style: Style, *, fraction: bool = True) -> str:
-    """Return a value as text for people. (Programs read csv or JSON.)"""
+    """Return a value as the text of a cell."""
     if value is None:
         return style.null
     if isinstance(value, str):
@@ -167,7 +166,7 @@ def format_cell(value: Any, kind: str | None, style: Style, *, fraction: bool = 
 
 
 def format_cells(values: Sequence[Any], kind: str | None, style: Style, *, fraction: bool = True) -> list[str]:
-    """Return the values of a column as texts for people.
+    """Return the values of a column as texts of cells.
 
     One call is faster than a call of `format_cell` for each value.
     """
@@ -184,7 +183,7 @@ def format_cells(values: Sequence[Any], kind: str | None, style: Style, *, fract
 
 
 def format_moments(values: Sequence[int], style: Style, *, fraction: bool = True) -> list[str]:
-    """Return the texts of many moments. The result is the same as that of `format_moment`, but faster.
+    """Return the texts of many moments. The result is that of `format_moment` for each moment, but faster.
 
     The text for each quarter of an hour is kept in memory, so only the minutes, seconds and fraction of a moment are
     computed.
@@ -208,15 +207,15 @@ def format_moments(values: Sequence[int], style: Style, *, fraction: bool = True
 _QUARTER = 900_000
 """The number of milliseconds of a quarter of an hour.
 
-All offsets of zones, except some historical offsets, are multiples of a quarter of an hour.
+The offsets of time zones are multiples of a quarter of an hour, except some historical offsets.
 """
 MOST_QUARTERS = 1 << 16
-"""The maximum number of quarters of an hour for which texts are kept in memory."""
+"""The maximum number of quarters of an hour that are kept in memory."""
 Quarter = tuple[str, int, str]
-"""The texts for a quarter of an hour.
+"""The parts of a text that all moments of a quarter of an hour have in common.
 
-The members are the text before the minutes, the second of the hour at which the quarter starts, and the text after the
-fraction.
+The members are the text before the minutes, the start of the quarter in seconds since the full hour, and the text after
+the fraction.
 """
 
 
@@ -224,13 +223,13 @@ fraction.
 def _quarters(
     zone: tzinfo | None, date_format: str, offsets: bool, fraction: bool
 ) -> tuple[dict[int, Quarter | None], list[str], list[str]]:
-    """Return an empty cache of quarters of an hour, and the texts of all seconds of an hour and of all fractions."""
+    """Return the cache of quarters of an hour, the texts of all seconds of an hour, and the texts of all fractions."""
     seconds = [f"{minute:02}:{second:02}" for minute in range(60) for second in range(60)]
     return {}, seconds, [f".{at:03}" if fraction else "" for at in range(1000)]
 
 
 def _around_minutes(start: int, style: Style, fraction: bool) -> Quarter | None:
-    """Return the texts for the quarter of an hour that begins at `start`; None if they change during the quarter."""
+    """Return the common parts of the quarter of an hour that begins at `start`; None if they change in the quarter."""
     point = ".000" if fraction else ""
     first, last = (format_moment(start + more, style, fraction=fraction) for more in (0, _QUARTER - 1000))
     begin, zeros, end = first.rpartition(f":00{point}")
@@ -241,7 +240,7 @@ def _around_minutes(start: int, style: Style, fraction: bool) -> Quarter | None:
 
 
 def vertical(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style) -> Iterator[str]:
-    """Yield the lines of a block for each row: the number of the row, and then a line for each column."""
+    """Yield a block of lines for each row: the number of the row, and then a line for each column."""
     names = [visible(column.name) for column in columns]
     longest = max((cell_width(name) for name in names), default=0)
     for number, row in enumerate(rows, 1):
@@ -259,8 +258,8 @@ def table(
     """Yield the lines of a table as the rows arrive: a heading, a rule, and the lines of each row.
 
     The lines of rows that arrive together are yielded together. The values of columns with `below` are on lines below
-    their row. Such a line may be longer than the terminal is wide. The line is not broken, so that people can copy it
-    as one line. Without a width, or if all columns have `below`, all values are in the line of the row.
+    their row. These lines are not broken, even if they are longer than the terminal is wide, so that people can copy
+    them. If the width is unlimited, or if all columns have `below`, all values are in the line of the row.
     """
     beside = [at for at, column in enumerate(columns) if style.width is None or not column.below]
     if not beside:
@@ -307,7 +306,10 @@ def _aligned(
 
 
 def _sampled(batches: Iterator[Sequence[Row]], count: int) -> tuple[list[Row], list[Row]]:
-    """Return the first `count` rows, or fewer if the rows are large, and the remaining rows of the last batch."""
+    """Return a sample of at most `count` rows, and the remaining rows of the last batch that was read.
+
+    Reading stops early if the rows exceed SAMPLE_BYTES.
+    """
     rows, size = list[Row](), 0
     while len(rows) < count and size < SAMPLE_BYTES and (batch := next(batches, None)) is not None:
         rows += batch
@@ -319,8 +321,8 @@ class _Layout:
     """The layout of a table. It chooses the widths of the columns from a sample of rows, and makes the lines of rows.
 
     If the style asks for no sample, the types of the columns decide the widths. If the line has a limited width, the
-    first row is measured, too. Only texts are cut. With `grows`, columns use the rest of the line, because rows after
-    the sample may be wider.
+    first row is measured, too. Only texts are cut. With `grows`, the columns are widened to the width of the line,
+    because later rows may need more room.
     """
 
     def __init__(
@@ -378,7 +380,7 @@ class _Layout:
         return [line.rstrip() for line in lines] if self._numeric[-1] else list(lines)
 
     def _colored(self, at: int, pad: str, cells: Iterable[str]) -> list[str]:
-        """Return the padded cells of a column. The values that the column marks are in colour."""
+        """Return the padded cells of a column. Values with a mark are in the colour of the mark."""
         marks = self._columns[at].marks
         codes = [marks.get(cell.strip()) for cell in cells]
         padded = (pad % cell for cell in cells)
@@ -399,7 +401,7 @@ class _Layout:
         return by_column
 
     def _laid(self, at: int, cells: Sequence[str]) -> tuple[str, Sequence[str]]:
-        """Return the cells of a column, and the format that pads them. Cells that are too wide are cut."""
+        """Return a % format that pads the cells of a column, and the cells. Cells that are too wide are cut."""
         width, last, numeric = self._widths[at], at == len(self._widths) - 1, self._numeric[at]
         plain = "".join(cells).isascii()
         if self._style.width is not None and self._columns[at].type in TEXT:
@@ -425,10 +427,10 @@ def _fraction(cell: str) -> str:
 
 
 def _usual(columns: Sequence[TableColumn], style: Style, first: list[str] | None) -> list[str]:
-    """Return a placeholder cell for each column, as wide as usual values. Text columns share the rest of the line.
+    """Return a placeholder cell for each column, as wide as usual values of the column.
 
-    A text column gets more width than its cell in the first row needs, so that longer texts have some room. If this
-    cell is a short word such as GET, the column is narrower, which leaves room for long texts in other columns.
+    A text column is wider than its cell in the first row, because later texts may be longer. The text columns share the
+    rest of the line.
     """
     kinds = _USUAL | {"timestamp": len(format_moment(0, style))}
     widths = [kinds.get(column.type or "") for column in columns]
@@ -481,7 +483,7 @@ def _fit(full_widths: list[int], least: list[int], width: int | None) -> list[in
 def _grow(widths: list[int], columns: Sequence[TableColumn], width: int) -> None:
     """Distribute the unused cells of a line to the columns.
 
-    Each column of numbers gets up to GROWTH_CELLS cells. The text columns share the rest, and become at most three
+    Each column of numbers gets up to GROWTH_CELLS more cells. The text columns share the rest, and become at most three
     times as wide.
     """
     spare = width - sum(widths) - len(COLUMN_GAP) * (len(widths) - 1)
@@ -496,7 +498,7 @@ def _grow(widths: list[int], columns: Sequence[TableColumn], width: int) -> None
 
 
 def cell_width(text: str) -> int:
-    """Return the width of a text in cells of the terminal."""
+    """Return the width of a text in terminal cells."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -514,7 +516,7 @@ def cut(text: str, width: int, ellipsis: str) -> str:
 
 
 def folded_lines(text: str, width: int) -> list[str]:
-    """Break a text into lines of a width in cells. As on a terminal, a line may be broken at any character."""
+    """Break a text into lines of at most `width` cells. A line may be broken at any character."""
     if cell_width(text) <= width:
         return [text]
     if text.isascii():

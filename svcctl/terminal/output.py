@@ -224,7 +224,7 @@ class Output:
     def paged(self) -> Iterator[None]:
         """Show the output of the block in a pager, if the output is longer than the screen.
 
-        Notes are printed after the end of the pager.
+        Notes are printed after the pager has ended.
         """
         if self._pager is None or not isinstance(self._stdout, Terminal):
             yield
@@ -271,9 +271,9 @@ class Output:
     ) -> None:
         """Print the answer to a query as it arrives.
 
-        If the format and the selection allow it, the bytes are unchanged. `style` has the format of dates. The width
-        and the colours of the style are set here. If the range ends in the future, each row is printed to stdout at
-        once. Then the widths of columns are not measured on a sample of rows.
+        If the format and the selection allow it, the service's bytes are printed unchanged. The width and the colours
+        of `style` are set by this method. If the range ends in the future, each row is printed to stdout as soon as it
+        arrives, unless rows are sorted.
         """
         waits = style.span is not None and style.span.end > style.span.now
         if waits and sink is self.sink and not selection.sort:
@@ -340,7 +340,7 @@ class Output:
             self._write(columns, rows, format, self.sink, LIST._replace(header=selection.header))
 
     def watch(self, listing: Listing[Watched], looks: Iterable[Look], format: OutputFormat) -> None:
-        """Print a list of jobs again each time the jobs are read.
+        """Print the jobs each time their state is read from the service.
 
         On a terminal, a table is updated in place, and a failure of the service is shown in its footer. Elsewhere, each
         reading prints rows with the time, and a failure is printed as a note.
@@ -361,7 +361,7 @@ class Output:
         self._write([TableColumn("time", "int8"), *columns], rows, format, self.sink, _LIVE)
 
     def _noting_failures(self, looks: Iterable[Look]) -> Iterator[Look]:
-        """Yield the readings of the jobs, and print a note whenever the service fails for a new reason."""
+        """Yield each reading of the jobs, and print a note when the service fails for a new reason."""
         failure = None
         for look in looks:
             if look.failure is not None and look.failure != failure:
@@ -372,7 +372,7 @@ class Output:
     def first_rows(
         self, answer: Answer, format: OutputFormat, selection: Selection
     ) -> tuple[Sequence[TableColumn], Sequence[Sequence[Any]]]:
-        """Return as many rows of an answer as a screen can show. For a chart, returns all rows."""
+        """Return the columns and the first rows of an answer: enough rows for a screen, or all rows for a chart."""
         values = answer.rows()
         all_columns = _table_columns(answer.columns)
         columns, rows = selection.pick(all_columns, selection.order(all_columns, values))
@@ -463,10 +463,7 @@ class Output:
 
     @staticmethod
     def _put_blocks(blocks: Iterable[Sequence[str]], put: Callable[[str], None]) -> None:
-        """Write the lines of blocks with one write for each block.
-
-        A write for each line would take most of the time.
-        """
+        """Write the lines of each block with a single write, which is much faster than a write for each line."""
         for lines in filter(None, blocks):
             drawn = any(isinstance(line, Styled) for line in lines)
             put(joined(*lines, between="\n") if drawn else "\n".join(lines))
@@ -483,7 +480,7 @@ class Output:
             self._stdout.flush()
 
     def stream(self, chunks: Iterable[bytes], sink: OutputSink) -> None:
-        """Pass on bytes as they arrive. On a terminal, a newline is added if the last line does not end in one."""
+        """Write bytes as they arrive. On a terminal, a newline is added if the last line does not end in one."""
         chunk = b"\n"
         for chunk in filter(None, chunks):
             sink.write(chunk)

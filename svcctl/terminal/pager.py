@@ -1,8 +1,7 @@
-"""A pager for output that is longer than the screen, as in git: $SVCCTL_PAGER, or else $PAGER, or else less.
+"""A pager for output that is longer than the screen: $SVCCTL_PAGER, or else $PAGER, or else less.
 
 The first screen of a result is held back for a moment. A result that is short, or that arrives slowly, is printed
-without a pager. If a pager cannot be started or fails early, the text is also printed without a pager, and no error is
-reported.
+without a pager. If a pager cannot be started or fails early, the text is also printed without a pager.
 """
 
 from __future__ import annotations
@@ -39,7 +38,10 @@ FIRST_SCREEN_SECONDS = 1.0
 
 
 def command(environment: Mapping[str, str]) -> str | None:
-    """Return the command of the pager; None if the user wants no pager, or if the terminal cannot show a pager."""
+    """Return the command of the pager; None if there is no pager to use.
+
+    This is the case if the user wants no pager, if the terminal cannot show a pager, or if no pager is installed.
+    """
     if environment.get("TERM", "dumb") == "dumb":
         return None
     for name in (VARIABLE, "PAGER"):

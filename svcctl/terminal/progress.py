@@ -1,4 +1,4 @@
-"""The progress line on a terminal: a bar or a spinner, the remaining time, and a text of the command.
+"""The progress line on a terminal: a bar or a spinner, the remaining time, and a text from the command.
 
 The library rich draws the line. Rich loads slowly, so this module is imported only to draw. All text for rich has
 passed the function `visible`, and is never markup.

@@ -1,8 +1,8 @@
 """Listings, which define the columns of lists. A listing has the columns for one kind of object, such as jobs.
 
-Formats for programs are csv and JSON. In these formats, fields of the interface keep their values. Dates that are not
-fields of the interface are in ISO 8601. Formats for people are table and vertical. In these formats, dates are easy to
-read, and codes are replaced by words and short texts.
+csv and JSON are for programs. In these formats, fields of the service's HTTP interface keep their values, and other
+dates are in ISO 8601. The formats table and vertical are for people. They show readable dates, and words or short texts
+instead of codes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ListField(Generic[T]):
     least: int = MIN_TEXT_CELLS
     """The smallest width of the column; see TableColumn.least."""
     marks: Mapping[str, int] = field(default_factory=dict)
-    """The values that a table shows in colour, with the code of the colour."""
+    """The values that a table shows in colour, each with the code of its colour."""
     below: bool = False
     """Whether the values are on lines below their rows; see TableColumn.below."""
     needed: Callable[[Sequence[T]], bool] | None = None
@@ -73,7 +73,7 @@ class Listing(Generic[T]):
     whole: bool = False
     """Whether values must not be cut. Then the format `vertical` is used instead of `table`."""
     keyed: bool = False
-    """Whether the objects are written as members of one JSON object. The first column has the names of the members."""
+    """Whether JSON has one object with a member for each row. The first column has the names of the members."""
     paragraph: Callable[[T, int], str] | None = None
     """A function that formats an object as a text of a given width in cells.
 

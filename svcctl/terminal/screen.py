@@ -45,7 +45,7 @@ class _Drawn(io.TextIOBase):
 
 
 class _Console(Console):
-    """A console of rich on the terminal of a stream. It has the terminal size that svcctl uses everywhere."""
+    """A console of rich on the terminal of a stream. The function `terminal_size` decides its size."""
 
     def __init__(self, stream: TextIO, **options: Any) -> None:
         self._stream = stream
@@ -72,8 +72,8 @@ def show(
     """Show each frame on the alternate screen of the terminal.
 
     At the end, the last frame is printed on the main screen. If `stdin` is a terminal, the key q ends the frames. After
-    Ctrl-Z and the shell command `bg`, nothing is drawn until the command `fg`, because the terminal belongs to another
-    program. Only the main thread may call this function.
+    Ctrl-Z and the shell command `bg`, nothing is drawn until the shell command `fg`. Only the main thread may call this
+    function.
     """
     frame, console, keyboard = "", console_on(write, stream, color=color), Keyboard(stdin)
     live = Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)

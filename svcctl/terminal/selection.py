@@ -1,8 +1,8 @@
 """The options --columns, --sort, --top and --no-header, which select the columns and rows of a result.
 
 The query language of the service cannot sort, so rows are sorted here. Numbers are sorted by value, dates by time, and
-texts by their characters. A service may say that a column of addresses has texts. So texts that are IPv4 addresses are
-sorted by number, and come before other texts. Nulls come last, even in descending order.
+texts by their characters. In a column of texts, IPv4 addresses are sorted by number, and come before other texts. Nulls
+come last, even in descending order.
 """
 
 from __future__ import annotations

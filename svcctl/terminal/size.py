@@ -7,14 +7,11 @@ import sys
 from typing import TextIO
 
 MAX_CELLS = 10_000
-"""The maximum number of columns and of lines of a terminal. A larger number is reduced to this maximum.
-
-A larger number is a mistake or means no limit, and each cell takes time to draw.
-"""
+"""The maximum number of columns and of lines of a terminal. A larger number is reduced to this maximum."""
 
 
 def terminal_size(stream: TextIO | None = None, default: tuple[int, int] = (80, 24)) -> os.terminal_size:
-    """Return the number of columns and of lines of the terminal of a stream, which is stdout by default.
+    """Return the number of columns and of lines of a stream's terminal. The default stream is stdout.
 
     Both numbers are at most MAX_CELLS. The variables COLUMNS and LINES take precedence if they are whole numbers above
     0. Without a terminal, returns `default`.

@@ -1,9 +1,8 @@
 """The standard streams of the process. Everything that svcctl reads and prints goes through these streams.
 
-When the process begins, `adopt` replaces the streams that Python has opened. So everything that is written to
-sys.stdout or sys.stderr goes through this module: output of commands, help pages, logs and tracebacks. Text for a
-terminal is made safe by the function `escapes.shown`, and is written in the encoding of the terminal. Bytes for a pipe
-or a file are unchanged.
+When the process begins, `adopt` replaces the streams that Python has opened. So even logs and tracebacks go through
+this module. Text for a terminal is made safe by the function `escapes.shown`, and is written in the encoding of the
+terminal. Bytes for a pipe or a file are unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _LIKENESS = "svcctl.likeness"
 
 
 def adopt() -> None:
-    """Replace the three standard streams by streams that accept any text. The descriptors 0, 1 and 2 must be open."""
+    """Replace the three standard streams with streams that accept any text. The descriptors 0, 1 and 2 must be open."""
     # If the descriptor was closed when Python started, sys.stdin is None.
     stdin: Any = sys.stdin or io.TextIOWrapper(io.FileIO(0, closefd=False))
     stdin.reconfigure(encoding=encoding.of_locale(), errors="surrogateescape")
@@ -51,7 +50,7 @@ def has_glyphs(codec: str, environment: Mapping[str, str]) -> bool:
 
 
 def wants_color(choice: str, stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Return whether to use colours. The option --color decides, or else the environment, or else the kind of stream.
+    """Return whether to use colours. The option --color comes first, then the environment, then the kind of stream.
 
     The variables are NO_COLOR, CLICOLOR_FORCE and CLICOLOR. An empty variable counts as unset. Without the option and
     the variables, a stream has colours if it is a terminal with a Unicode encoding and TERM is not `dumb`.
@@ -155,7 +154,7 @@ class Text(io.TextIOBase):
 
 
 class Terminal(Text):
-    """A stream on a terminal. Text that is not Styled is made safe. `buffer` accepts bytes in UTF-8.
+    """A stream on a terminal. Control characters are escaped, except in Styled text. `buffer` accepts bytes in UTF-8.
 
     On a terminal without `glyphs`, three dots are written instead of `…`.
     """
@@ -198,7 +197,7 @@ class Terminal(Text):
 
 
 class _Bytes(io.RawIOBase):
-    """A stream for bytes in UTF-8 on a terminal. Bytes that are not UTF-8 are shown in hexadecimal."""
+    """A stream for bytes in UTF-8 on a terminal. Bytes that are not UTF-8 are shown as hexadecimal escapes."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
@@ -226,7 +225,7 @@ class _Bytes(io.RawIOBase):
 
 
 def _likeness(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Replace characters that an encoding does not have by similar characters, or by escapes."""
+    """Replace characters that an encoding does not have with similar characters, or with escapes."""
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end].translate(_LIKENESSES)
     return text.encode("ascii", "backslashreplace").decode("ascii"), error.end

@@ -1,13 +1,10 @@
 """Charts of rows. A chart has one bar for each row, or lines over time if the first column is a date.
 
-svcctl draws charts itself, because plotting libraries load slowly, crash on NaN, or label axes with numbers that are
-not round. Like tables, charts do not know streams or output formats. The module `chart` chooses the column to draw,
-`bars` and `series` draw the charts, and `axes` has the axes for `series`. In a pipe or a file, every chart is a bar
-chart. Its bars consist of `#`, and each bar is next to its number.
+svcctl draws charts itself. The module `chart` chooses the column to draw, `bars` and `series` draw the charts, and
+`axes` makes the axes for `series`. In a pipe or a file, every chart is a bar chart, and its bars consist of `#`.
 
-A chart over time covers the whole range of the query. A period without rows is shown as a gap, so an outage is visible.
-A period that is only partly inside the range, such as the present hour, is marked, so that its low value does not look
-like an outage.
+A chart over time covers the whole time range of the query. A period without rows is shown as a gap. A period that is
+not complete, such as the present hour, is marked.
 """
 
 from __future__ import annotations
@@ -26,11 +23,9 @@ from svcctl.terminal.layout import NUMERIC, Style, TableColumn
 def draw(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style) -> Chart:
     """Draw a chart of rows.
 
-    If the first column is a date, the chart is over time. Otherwise the chart has one bar for each row. The measure is
-    the column that is drawn: the first numeric column by which the rows are not grouped, and which is not needed to
-    distinguish the rows. For example, a status code names a row, and a count measures the row. If the rows of a chart
-    over time have no name except their date, all numeric columns of similar size are drawn as lines. Raises UsageError
-    if there is no measure, or if there are more than MAX_ROWS rows.
+    On a terminal, a chart whose first column is a date has lines over time. Any other chart has one bar for each row.
+    The function `choose` chooses the numeric column to draw. If only the date labels the rows, several numeric columns
+    of similar size are drawn. Raises UsageError if no column can be drawn, or if there are more than MAX_ROWS rows.
     """
     charted = list(islice(rows, MAX_ROWS + 1))
     if len(charted) > MAX_ROWS:

@@ -1,4 +1,4 @@
-"""The axes of a chart over time. The axes show round numbers, and times that are round in the zone of the dates."""
+"""The value axis and the time axis of a chart. Ticks are at round numbers, and at round times in the style's zone."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def value_axis(numbers: Sequence[float], rows: int) -> tuple[float, float, float
 
 
 def value_rows(low: float, high: float, step: float, rows: int) -> Iterator[tuple[int, int]]:
-    """Yield the index of each tick of the value axis, and the line of the chart on which the tick is."""
+    """Yield the index of each tick of the value axis, and the chart line of the tick."""
     for index in range(round((high - low) / step) + 1):
         yield index, round((high - low - index * step) / (high - low) * (4 * rows - 1)) // 4
 
@@ -61,8 +61,8 @@ def short(number: float) -> str:
 def time_axis(start: int, end: int, width: int, style: Style) -> Iterator[str]:
     """Yield the lines of the time axis: the ticks, their times, and a date at each tick where the date changes.
 
-    Ticks that are more than an hour apart are at round times, even after a clock change. If the style shows offsets,
-    the new offset is written in the line of the dates.
+    If ticks are more than an hour apart, they are at round times even after a clock change. If the style shows UTC
+    offsets, a changed offset is written next to the date.
     """
 
     def moment(time: int) -> datetime:

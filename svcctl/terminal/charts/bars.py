@@ -22,7 +22,7 @@ _FULL_CELLS has the character for complete periods, and _CUT has the character f
 def bars(chart: ChartRows) -> Chart:
     """Draw a bar chart.
 
-    The chart has a line for each row, and a line for each gap. A gap consists of one or more periods without rows.
+    The chart has a line for each row, and a line for each gap. A gap is one or more periods without rows.
     """
     style, numbers = chart.style, chart.numbers()
     amounts = chart.texts(chart.measure)
@@ -63,7 +63,7 @@ def bars(chart: ChartRows) -> Chart:
 def _silences(chart: ChartRows) -> list[int]:
     """Return the number of periods without rows before each row of a chart, and after the last row.
 
-    All numbers are 0 if the rows are not in the order of time.
+    All numbers are 0 if the length of the periods is not known, or if the rows are not in chronological order.
     """
     times = [row[0] for row in chart.rows]
     none = [0] * (len(times) + 1)
@@ -82,10 +82,7 @@ def _silence(periods: int) -> Iterator[str]:
 
 
 def _labels(chart: ChartRows) -> list[str]:
-    """Return the label of each row.
-
-    A label has the values of the columns that name the row. These values are aligned in columns.
-    """
+    """Return the label of each row. The values in the labels are aligned in columns."""
     columns = [chart.texts(at) for at in chart.names]
     widths = [max(map(cell_width, texts), default=0) for texts in columns]
     return [
@@ -96,9 +93,9 @@ def _labels(chart: ChartRows) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """A scale from `low` (at most 0) to `high` (at least 0) over `cells` cells.
+    """A scale of `cells` terminal cells, from `low` (at most 0) to `high` (at least 0).
 
-    The first `before` cells are left of zero.
+    The first `before` cells are for negative numbers.
     """
 
     low: float

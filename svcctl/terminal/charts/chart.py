@@ -1,4 +1,4 @@
-"""The rows of a chart, the choice of the columns that name each row, and the choice of the column that is drawn."""
+"""The rows of a chart, and the choice of the column to draw and of the columns that label the rows."""
 
 from __future__ import annotations
 
@@ -12,23 +12,20 @@ from svcctl.terminal.layout import NUMERIC, Style, TableColumn, bold, cell_width
 from svcctl.words import counted, some
 
 MAX_ROWS = 5000
-"""The maximum number of rows of a chart.
-
-Nobody could read a chart with more points, and a chart that omits points would be wrong.
-"""
+"""The maximum number of rows of a chart. Nobody could read a chart with more rows."""
 DEFAULT_CHART_CELLS = 80
-"""The width in cells of a chart that is not printed to a terminal. Labels are not cut, and may make the chart wider."""
+"""The width in cells of a chart that is not printed to a terminal. Long labels make the chart wider."""
 COLORS = (36, 35, 32, 31, 94, 33)
 """The colour codes for the series of a chart, in the order of use.
 
 All of these colours are visible on light and dark backgrounds.
 """
 MAX_DRAWN_NUMBER = 1e305
-"""Numbers of this size or larger cannot be drawn, because they would overflow the arithmetic."""
+"""Numbers of this size or larger are not drawn, because calculations with them could overflow."""
 SIMILAR = 40
 """The largest ratio between the sizes of two series in one chart.
 
-If the ratio were larger, the smaller series would look flat.
+With a larger ratio, the smaller series would look flat.
 """
 CUT_SHORT = "incomplete period"
 
@@ -42,9 +39,10 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class ChartRows:
-    """The rows of a chart. `names` are the indices of the columns that name a row.
+    """The rows of a chart.
 
-    `measure` is the index of the column that is drawn.
+    `names` are the indices of the columns that label the rows, such as a date or a user. `measure` is the index of the
+    column to draw.
     """
 
     columns: Sequence[TableColumn]
@@ -67,16 +65,13 @@ class ChartRows:
         return bold(fitted_text(title, self.style.width), self.style)
 
     def texts(self, at: int) -> list[str]:
-        """Return the values of the column with the index `at` as texts."""
+        """Return the values of the column at the index `at` as texts."""
         values = [row[at] for row in self.rows]
         fraction = any(isinstance(value, int) and value % 1000 for value in values)
         return [format_cell(value, self.columns[at].type, self.style, fraction=fraction) for value in values]
 
     def numbers(self) -> list[float | None]:
-        """Return the value of the column `measure` for each row, as a number.
-
-        The value is None if it cannot be drawn.
-        """
+        """Return the number to draw for each row; None for a value that cannot be drawn."""
         return [number_of(row[self.measure]) for row in self.rows]
 
     def notes(self) -> list[str]:
@@ -101,7 +96,7 @@ class ChartRows:
         return self.style.span.every if self.over_time and self.style.span else None
 
     def cuts(self, time: Any) -> bool:
-        """Return whether the period that begins at `time` is only partly inside the range, or has not ended yet."""
+        """Return whether the period that begins at `time` is partly outside the range, or has not ended yet."""
         span, every = self.style.span, self.every
         if span is None or every is None or not isinstance(time, int):
             return False
@@ -109,9 +104,10 @@ class ChartRows:
 
 
 def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style: Style) -> ChartRows:
-    """Choose the columns that name the rows, and the column that is drawn.
+    """Choose the column to draw, and the columns that label the rows.
 
-    Raises UsageError if no column can be drawn, or if no column can name the rows.
+    The column to draw is the first numeric column that is neither a grouping key nor needed to tell the rows apart.
+    Raises UsageError if no column can be drawn, or if no column can label the rows.
     """
     numbers = [at for at, column in enumerate(columns) if column.type in NUMERIC]
     numbers = [at for at in numbers if columns[at].name not in style.keys] or numbers
@@ -135,11 +131,10 @@ def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style:
 
 
 def side_by_side(chart: ChartRows) -> ChartRows:
-    """Return a chart that draws all numeric columns of similar size, each as its own series.
+    """Return a chart that draws several numeric columns as series, if their numbers are of similar size.
 
-    A chart is returned unchanged if columns other than the date name its rows, or if fewer than two columns have a
-    similar size. The new chart has a column with the names of the series. The name of this column is empty. Numeric
-    columns that are not drawn are kept for the notes.
+    The chart is returned unchanged if columns other than the date label its rows, or if fewer than two columns are
+    similar. Numeric columns that are not drawn are kept for the notes.
     """
     numbers = [at for at, column in enumerate(chart.columns) if column.type in NUMERIC]
     if chart.names != (0,) or len(numbers) < 2:
@@ -177,7 +172,7 @@ def number_of(value: Any) -> float | None:
 
 
 def fitted_text(text: str, width: int | None) -> str:
-    """Cut a text to a width in cells. Without a width, the text is unchanged."""
+    """Cut a text to a width in cells. If the width is None, the text is unchanged."""
     return text if width is None or cell_width(text) <= width else cut(text, width, "…")
 
 

@@ -1,4 +1,4 @@
-"""Charts over time. Each series is a line, which is drawn on a grid of characters."""
+"""Charts over time. Each series is a line on a grid of characters."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ MARKERS = {True: "●■▲◆▼★◀▶", False: "ABCDEFGH"}
 The markers distinguish the series even without colours.
 """
 CUT = {True: "○", False: "o"}
-"""The marker of an incomplete period, with and without Unicode glyphs. No line leads to such a marker."""
+"""The marker of an incomplete period, with Unicode glyphs (True) or without them (False). No line leads to this marker.
+"""
 MARKER_CELLS = 12
-"""The least distance between two markers of a series, in cells."""
+"""The smallest distance between two markers of a series, in cells."""
 
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """The bits of a Braille character, by the row and the column of the dot."""
@@ -36,8 +37,7 @@ _Points = list[tuple[int, float]]
 def lines(chart: ChartRows) -> Chart:
     """Draw a chart with one line for each series, a value axis, a time axis and a legend.
 
-    A line joins only neighbouring periods. A period without rows has no value, but a line across such a period would
-    seem to show a value.
+    A line joins only adjacent periods. A period without rows is a gap in the line.
     """
     series, notes = _series(chart)
     points = [point for line_points in series.values() for point in line_points]
@@ -89,11 +89,10 @@ def _bounds(chart: ChartRows, times: Sequence[int]) -> tuple[int, int]:
 
 
 def _series(chart: ChartRows) -> tuple[Mapping[str, _Points], list[str]]:
-    """Return the points of each series in the order of time, and a note if some series are left out.
+    """Return the points of each series in chronological order, and a note if some series are left out.
 
-    If there are too many series, only the largest series are kept. If the rows are in the order of time, the series are
-    sorted by the values that name the series. Otherwise, the rows were sorted with --sort, and the series keep the
-    order of the rows.
+    If there are too many series, only the largest series are kept. If the rows are in chronological order, the series
+    are sorted by name. Otherwise, the series keep the order of the rows.
     """
     keys = [at for at in chart.names if at != 0]
     others = [chart.texts(at) for at in keys]
@@ -119,9 +118,9 @@ def _series(chart: ChartRows) -> tuple[Mapping[str, _Points], list[str]]:
 
 @dataclass(slots=True)
 class Grid:
-    """The grid of a chart. Each cell has four rows of two Braille dots, or one character if the terminal has no glyphs.
+    """The grid of a chart. A cell has four rows of two Braille dots, or one character without Unicode glyphs.
 
-    A cell has the colour of the series that was drawn in it last.
+    A cell has the colour of the last series that was drawn in it.
     """
 
     width: int
@@ -132,9 +131,9 @@ class Grid:
     high: float
     glyphs: bool
     cells: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    """The dots of each cell, by (row, column): the bits of its Braille dots, and the index of the series."""
+    """For each (row, column): the bits of the Braille dots in the cell, and the index of the series."""
     signs: dict[tuple[int, int], tuple[str, int]] = field(default_factory=dict)
-    """The signs that are shown instead of dots, by (row, column): the sign, and the index of the series."""
+    """For each (row, column) with a sign instead of dots: the sign, and the index of the series."""
 
     def place(self, point: tuple[int, float]) -> tuple[int, int]:
         """Return the row and the column of a point in the grid, counted in dots."""

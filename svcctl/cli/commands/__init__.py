@@ -1,6 +1,7 @@
-"""The commands, with one module per noun. Each module has a function `register` that adds its commands to the root app.
+"""The commands of svcctl, with one module for each noun, such as `job`.
 
-The modules do not import each other.
+The function `register` of a module adds the commands of the module to the root app. The modules do not import each
+other.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ NOUNS = {
     "completion": "Print or install the completion script of a shell.",
     "help": "Explain a topic: dates, formats, profiles and more.",
 }
-"""The purpose of each noun, in the order of the root's help page.
+"""The description of each noun, in the order of the main help page.
 
-The help page of the root is made without importing the modules of the nouns.
+The main help page is made without importing the modules of the nouns.
 """
 
 
 def page_of(noun: str, command: Callable[..., object]) -> str:
-    """Return the help text of a noun that is a single command: the noun's purpose, then the command's docstring."""
+    """Return the help text of a noun that is a single command: its description in NOUNS, and the command's text."""
     return f"{NOUNS[noun]}\n\n{cleandoc(command.__doc__ or '')}"
 
 
 def verbs_of(noun: str, *paragraphs: str) -> App:
-    """Return the app of a noun, to which the noun's module adds verbs.
+    """Return an app for the commands of a noun, such as `job list`. The noun's module adds the commands.
 
-    The help page of the app has the noun's purpose, and then `paragraphs`.
+    The help page of the app has the description of the noun, and then `paragraphs`.
     """
     return App(help="\n\n".join((NOUNS[noun], *paragraphs)), no_args_is_help=True)

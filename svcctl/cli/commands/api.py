@@ -24,10 +24,7 @@ METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
 _USAGE = Advice("usage: svcctl api [METHOD] PATH, such as ", CommandLine("svcctl api /search/jobs"))
 
 PATHS = ("/search/query", "/search/jobs", "/search/job/", "/domain", "/domain/")
-"""The paths of the interface that are offered for completion.
-
-A path that ends in a slash is only the beginning of a path.
-"""
+"""The paths that the shell completes. A path that ends in a slash is the beginning of longer paths."""
 
 MethodArg = Annotated[
     str | None,
@@ -65,9 +62,9 @@ def api(
     force: ForceOpt = False,
     max_time: MaxTimeOpt = None,
 ) -> None:
-    """The body is printed as it arrives. The body of a refusal goes to standard output and is never written to a file.
-    The exit code says whether the service refused the request, even if the HTTP status is 200. Paths of domains go to
-    the provisioning URL.
+    """The body is printed as it arrives. If the service refuses the request, the body goes to standard output, even
+    with --output. The exit code says whether the service refused the request, even if the HTTP status is 200. Paths
+    that begin with /domain go to the provisioning URL.
 
     \b
     svcctl api /search/jobs
@@ -82,7 +79,7 @@ def api(
     method, path = _operation(method, path, data)
     body, headers = _body(data), dict(_header(text) for text in header or [])
     start = bytearray()
-    """The beginning of the answer, in which a refusal is recognised. A longer answer is not a refusal."""
+    """The first bytes of the answer, which show whether the service refused the request."""
 
     def watched(chunks: Iterator[bytes]) -> Iterator[bytes]:
         try:

@@ -84,7 +84,7 @@ def manual_pages(ctx: typer.Context, directory: DirectoryArg) -> None:
 def _uninstall(svc: Context, pages: Mapping[str, str]) -> None:
     """Remove the installed files.
 
-    Notes name the files that are not removed, and the lines in start files of shells that the user should remove.
+    Notes name the changed files, which are kept, and the lines that the user should remove from start files of shells.
     """
     removed = installed_files.remove(svc.environment, pages)
     for path in removed.scripts:
@@ -106,7 +106,7 @@ def _pages(ctx: typer.Context) -> dict[str, str]:
 
 
 def _tree(ctx: typer.Context) -> Any:
-    """Return the root command with all nouns."""
+    """Return the root command after loading the commands of all nouns."""
     root: Any = ctx.find_root().command
     root.load(*NOUNS)
     return root

@@ -99,9 +99,8 @@ def create(
 
     Nobody can use the domain until it has an owner.
 
-    The service decides what the numbers of --time and --volume mean. The local service refuses numbers larger than
-    those of the plan. By default it takes the numbers of the plan. It stores the numbers, but does not enforce them as
-    limits.
+    The service decides what --time and --volume mean. In the local service, both default to the plan's numbers, and
+    must not be larger. The local service stores the numbers, but does not enforce them as limits.
     """
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
@@ -133,8 +132,8 @@ def apply_(ctx: typer.Context, options: ApplyOptions, prune_domains: PruneOpt = 
     """Create, enable and disable domains as files say, showing the differences
 
     A domain in a file has a name and a plan, and can have a time, a volume and a state (enabled or disabled). Domains
-    that no file contains stay unchanged without --prune-domains. Applying a file twice changes nothing the second time.
-    Asks before the first change. See 'svcctl help apply'.
+    that are in no file stay unchanged, unless --prune-domains is given. Applying a file twice changes nothing the
+    second time. Asks before the first change. See 'svcctl help apply'.
     """
     svc: Context = ctx.obj
     documents = yaml_files.read(options.file, "domain", options.var or ())
@@ -158,7 +157,7 @@ def disable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False)
     """Disable a domain; nobody can use it until it is enabled
 
     The open queries of the domain end with an error, and its jobs stop. Jobs that were running continue when the domain
-    is enabled.
+    is enabled again.
     """
     svc: Context = ctx.obj
     with known_domain(svc.client, name), done_if(if_needed, already_so, svc.diagnostics.note):
@@ -170,7 +169,8 @@ def disable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False)
 def rm(ctx: typer.Context, name: DomainArg, yes: YesOpt = False, if_needed: IfThereOpt = False) -> None:
     """Delete a domain and its users
 
-    Users who have no other domain are deleted completely. Asks for the name of the domain, unless --yes is given.
+    Users who also belong to other domains stay in those domains. Asks for the name of the domain, unless --yes is
+    given.
     """
     svc: Context = ctx.obj
     with done_if(if_needed, no_domain, svc.diagnostics.note):

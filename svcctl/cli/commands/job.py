@@ -121,10 +121,10 @@ FiguresOpt = Annotated[
 ]
 
 Change = Callable[[str], Changed]
-"""A function that changes the job with an ID, and returns the changed job."""
+"""A function that takes the ID of a job, changes the job, and returns the changed job."""
 
 LAST_LOOK = 5.0
-"""The number of seconds after --max-time for which the service may still answer. Then the command ends."""
+"""The number of seconds after --max-time in which the service may still answer. Then the command ends."""
 
 _app = verbs_of(
     "job", "FAILING means that a running job has an error. Programs get 'status' RUNNING and 'failing' true."
@@ -152,7 +152,7 @@ def list_(
     terminal, the error is printed below its job. FAILING means that a running job has an error. The lag is the time
     since lastDatetime, the date up to which the job has read events.
 
-    Programs get whole IDs and the fields of the interface; a FAILING job has 'status' RUNNING and 'failing' true.
+    csv and JSON have whole IDs. In these formats, a FAILING job has 'status' RUNNING and 'failing' true.
 
     \b
     svcctl job list --status RUNNING --ids | svcctl job stop -
@@ -188,16 +188,16 @@ def list_(
 def show(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None, columns: ColumnsOpt = None) -> None:
     """Show all that the service returns about jobs
 
-    FAILING means that a running job has an error. Programs get 'status' RUNNING and 'failing' true.
+    FAILING means that a running job has an error. In csv and JSON, such a job has 'status' RUNNING and 'failing' true.
 
     In json, a single named job is an object, and several jobs are a list.
 
-    svcctl's own service also returns the range and the parameters of the job, the date of its launch, the date since
-    which it has failed (failingSince), the date of its last delivery, the date up to which 'job verify' has verified it
-    without a gap, and the process that runs it (host/process ID).
+    svcctl's own service also returns the job's range and parameters, and the dates of its launch and its last delivery.
+    It returns the date since which the job has failed (failingSince), the date up to which 'job verify' found no gap,
+    and the process that runs the job (host/process ID).
 
-    Other services do not return the range of a job and the parameters of its destination. No service returns secrets.
-    So keep the command or the file that launches the job.
+    Other services do not return the range and the parameters. No service returns secrets. So keep the command or the
+    file that launches the job.
     """
     svc: Context = ctx.obj
     single = len(ids) == 1 and ids != [text.STDIN]
@@ -259,7 +259,8 @@ def export(ctx: typer.Context, ids: ExportedIdsArg = None) -> None:
     """Print jobs as a file for 'svcctl job apply'
 
     'from' is the date up to which a job has read, so a new launch continues from this date. Add the secrets of
-    destinations, which no service returns. Only svcctl's own service returns the other parameters and 'to'.
+    destinations, because no service returns them. For a service other than svcctl's own, also add 'to' and the other
+    parameters of destinations.
 
     \b
     svcctl job export > jobs.yaml
@@ -281,9 +282,9 @@ def export(ctx: typer.Context, ids: ExportedIdsArg = None) -> None:
 def apply_(ctx: typer.Context, options: ApplyOptions, relaunch: RelaunchOpt = None, prune: PruneOpt = False) -> None:
     """Launch, change, start and stop jobs as files say, showing the differences
 
-    A changed job is continued: no event is lost and none is sent twice. Jobs that no file contains stay unchanged
-    without --prune. Applying a file twice changes nothing the second time. Asks before the first change. See
-    'svcctl help apply'.
+    A changed job continues where it stopped: no event is lost, and no event is sent twice. Jobs that are in no file
+    stay unchanged, unless --prune is given. Applying a file twice changes nothing the second time. Asks before the
+    first change. See 'svcctl help apply'.
 
     \b
     A file holds one job, a list of them, or several documents:
@@ -324,12 +325,12 @@ def verify(
 
     svcctl's own service produces the rows again, and compares them with the rows that it reads from Kafka, S3 or HDFS.
     Jobs may run during the check. The exit code is 7 if rows are missing, altered or out of order, 10 if rows are only
-    duplicated or foreign, and 6 if a destination does not answer. For several jobs, the exit code is the first of these
-    codes that occurs: 3, 6, 7, other failures, 10.
+    duplicated or foreign (not delivered by a job), and 6 if a destination does not answer. For several jobs, the exit
+    code is the first of these codes that occurs: 3, 6, 7, other failures, 10.
 
-    It is not a failure if rows are missing because the topic no longer keeps them, or because their date is before
-    --from. A gap is printed with the query that returns the missing rows. 'job show' has the date up to which a job is
-    'verified' without a gap.
+    Missing rows are not a failure if the topic no longer keeps them, or if their date is before --from. A gap is
+    printed with the query that returns the missing rows. 'job show' has the date up to which no gap was found, as
+    'verified'.
 
     \b
     svcctl job verify failed-logins
@@ -432,10 +433,10 @@ def watch(
     """Show status, events, rate, lag and errors of jobs, live
 
     On a terminal, prints a live table with failing jobs first. Elsewhere, prints one row per job and interval, with the
-    time of the row and the lag in seconds. The rate is the growth of eventsSent in events per second, or of
-    eventGenerated if the service sends eventsSent only for a completed job. While the service does not answer, the last
-    known jobs are shown. If the service still does not answer at the end of --max-time, the exit code is 6. Ctrl-C ends
-    the command with exit code 0; so does q on a terminal.
+    time of the row and the lag in seconds. The rate is the number of sent events per second. It is the number of
+    generated events per second if the service returns eventsSent only for completed jobs. While the service does not
+    answer, the last known jobs are shown. If the service still does not answer at the end of --max-time, the exit code
+    is 6. Ctrl-C ends the command with exit code 0; so does q on a terminal.
     """
     svc: Context = ctx.obj
     output_format = svc.format(format, lists=True)
@@ -471,7 +472,7 @@ def _oldest(svc: Context, typed: Any) -> int:
 
 
 def _delivering(svc: Context) -> Chosen:
-    """Return all jobs except those to `donothing`, which deliver nothing. A note has the number of these jobs."""
+    """Return all jobs except those with the destination `donothing`. A note has the number of jobs left out."""
     jobs = svc.client.jobs()
     idle = [job for job in jobs if (job.type or "").lower() == "donothing"]
     if idle:
@@ -516,7 +517,7 @@ def _print_each(
 
 
 def _hinted(chosen: Chosen, act: Callable[[str], Job], job_id: str) -> Job:
-    """Call `act` for a job, with a hint if there is no such job."""
+    """Call `act` for a job. If there is no such job, the error has a hint."""
     with _hinting(chosen, job_id):
         return act(job_id)
 
@@ -567,9 +568,10 @@ def _change(svc: Context, chosen: Chosen, change: Change, changed: str, format: 
 
 
 def _removal(svc: Context, chosen: Chosen) -> str:
-    """Return the question before jobs are removed. If nobody can be asked, the question does not name several jobs.
+    """Return the question to ask before jobs are removed.
 
-    Raises Reported if a job is unknown.
+    If there are several jobs and nobody can be asked, the question has only the number of jobs. Raises Reported if a
+    job is unknown.
     """
     known = {job.id: job for job in chosen.listed()}
 

@@ -55,10 +55,7 @@ FromFileOpt = Annotated[
 
 
 def _step(result: Result, width: int) -> str:
-    """Return the result of a step of `profile check` as wrapped text.
-
-    The text is next to the step's name if the terminal is wide enough, and otherwise below the name.
-    """
+    """Return the result of a step of `profile check` as wrapped text."""
     text = f"{result.text}; {result.next}" if result.next and result.error is None else result.text
     return textwrap.fill(
         visible(text),
@@ -156,7 +153,7 @@ def set_(
 def check(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = None) -> None:
     """Test a profile step by step and suggest fixes
 
-    The exit code shows the kind of failure of the first step that failed.
+    The exit code is that of the first step that failed.
     """
     from svcctl.profiles import diagnosis
 

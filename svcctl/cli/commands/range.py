@@ -52,10 +52,7 @@ def preview(
 
 
 def _at(moment: Any, zone: Zone | None, now: datetime) -> datetime:
-    """Return the moment of --at.
-
-    The value must be an absolute date, because a relative date would need another moment to count from.
-    """
+    """Return the moment of --at. Raises UsageError for a relative date."""
     if isinstance(moment, str) and operator_of(moment, ALL_OPERATORS) is not None:
         raise UsageError(f"--at '{moment}' is a relative date", hint="give a date such as 2018-10-08T14:33:12Z")
     return start_of(moment, zone, now=now)

@@ -53,7 +53,7 @@ PruneOpt = Annotated[
 
 
 def _finding(finding: Located, width: int) -> str:
-    """Return a mistake that `role lint` has found. The text is broken into lines, so that it is not cut."""
+    """Return a finding of `role lint` as wrapped text."""
     line = "" if finding.line is None else f", line {finding.line}"
     role = "" if finding.role is None else f", role '{finding.role}'"
     rule = "" if finding.rule is None else f" (rule {finding.rule})"
@@ -120,8 +120,8 @@ def export(ctx: typer.Context, domain: DomainArg, role: ExportedRoleArg = None) 
 def create(ctx: typer.Context, domain: DomainArg, options: RoleOptions, yes: YesOpt = False) -> None:
     """Create a role from options, or the roles in a file
 
-    The interface's rules are checked before anything is sent. A role that has only a name, or that has '*', grants
-    everything of a kind. The command asks for confirmation before it creates such a role.
+    The rules for roles are checked before anything is sent. A role with only a name, or with '*' in a field, grants
+    everything of a kind, such as all policies. The command asks before it creates such a role.
 
     \b
     svcctl role create acme --name Readers --policies Search
@@ -169,10 +169,10 @@ def update(
 def apply_(ctx: typer.Context, domain: DomainArg, options: ApplyOptions, prune: PruneOpt = False) -> None:
     """Create and update roles from files, showing the differences
 
-    Roles that do not exist are created. In existing roles, the fields that the file contains are changed. Roles that no
-    file contains stay unchanged without --prune. Applying a file twice changes nothing the second time. If the service
-    lists its policies and applications, unknown policies and applications are refused before any change. Asks before
-    the first change. See 'svcctl help apply'.
+    Roles that do not exist are created. In existing roles, the fields that the file contains are changed. Roles that
+    are in no file stay unchanged, unless --prune is given. Applying a file twice changes nothing the second time. If
+    the service lists its policies and applications, unknown policies and applications are refused before any change.
+    Asks before the first change. See 'svcctl help apply'.
     """
     svc: Context = ctx.obj
     file_roles = role_files.read_roles(options.file, options.var or ())
@@ -210,10 +210,7 @@ def _whose(role: Role | None) -> str:
 
 
 def _users(role: Role | None) -> list[str]:
-    """Return the users of a role; empty if the service does not list the users.
-
-    If the role is deleted, these users need another role.
-    """
+    """Return the users of a role; empty if the service does not list the users."""
     users = None if role is None else role.extra.get("users")
     return list(map(str, users)) if isinstance(users, list) else []
 
@@ -223,7 +220,8 @@ def lint_(ctx: typer.Context, files: FilesArg, format: FormatOpt = None) -> None
     """Check role files against the rules, without a service
 
     An error is something that a service refuses; if there is an error, the exit code is 2. A warning is a grant that is
-    broader than it looks. Only a service can check rule 7 (policies exist and are available).
+    broader than it looks. Rule 7 (policies exist and are available) is not checked, because only a service can check
+    it.
 
     \b
     A file holds one role, a list of them, or several documents:
@@ -231,7 +229,7 @@ def lint_(ctx: typer.Context, files: FilesArg, format: FormatOpt = None) -> None
       description: May look
       policies: [Search, Alerts]         a name, names or '*' for all (quoted)
       applications: [explorer]           the same
-      resourceIds: {ids: [1, 2]}         integers by any label, or '*' for all
+      resourceIds: {ids: [1, 2]}         integers under any label, or '*' for all
       finderName: default
       defaultApplicationName: explorer   one of the applications
     """
@@ -257,7 +255,7 @@ def _ask_about_grants(
     look: Callable[[], object],
     action: Action,
 ) -> None:
-    """Ask for confirmation before roles that grant everything are created. With `yes`, nothing is asked.
+    """Ask for confirmation before a role gets everything of a kind, such as all policies. With `yes`, nothing is asked.
 
     The function `look` is called before the question. It raises an error if the role or the domain does not exist.
     """
@@ -269,7 +267,7 @@ def _ask_about_grants(
 
 
 def _note_labels(svc: Context, written: Iterable[WrittenRole]) -> None:
-    """Print a note that the service does not keep the labels of resource IDs."""
+    """If resource IDs have labels, print a note that the service does not keep these labels."""
     labels = dict.fromkeys(label for role in written for label in role.role.resource_ids or {})
     if lost := ", ".join(f"'{label}'" for label in labels if label not in ("*", "ids")):
         svc.diagnostics.note(

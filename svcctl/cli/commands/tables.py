@@ -52,11 +52,11 @@ def register(app: typer.Typer) -> None:
 @spread
 def tables(ctx: typer.Context, name: NameArg = None, from_: FromOpt = None, *, options: ListOptions) -> None:
     """Without NAME: each table with its number of events, the dates of the first and the last event, and its
-    approximate size. Some time after its load, even a small table takes a block of 256 KiB on the disk. Only the local
-    service lists its tables. Dates in csv, tsv and JSON are ISO 8601 in UTC: 2026-01-31T10:00:00.000Z.
+    approximate size. Even a small table can take 256 KiB on the disk. Only the local service lists its tables. Dates in
+    csv, tsv and JSON are ISO 8601 in UTC: 2026-01-31T10:00:00.000Z.
 
-    With NAME: the columns of the table, their types, and a value of each column. For another service, the columns are
-    read from the answer to a query over the last day, or from --from until now.
+    With NAME: the columns of the table, their types, and a value of each column. Other services do not list columns. So
+    the columns come from the answer to a query of the last day, or from --from until now.
 
     \b
     svcctl tables

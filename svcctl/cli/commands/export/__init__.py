@@ -1,4 +1,4 @@
-"""`svcctl export`: write the events of a long range to files. The events are fetched window by window.
+"""`svcctl export`: write the events of a long time range to files. The range is fetched in windows, such as hours.
 
 run.py         a run of an export
 options.py     the options of a run

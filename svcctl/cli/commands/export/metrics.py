@@ -36,7 +36,7 @@ RECONCILED = {
 
 
 def write(path: Path, name: str, values: Mapping[str, float], metrics: Mapping[str, str] = METRICS) -> None:
-    """Write the values of an export's metrics to a file, which is replaced.
+    """Replace a file with the values of an export's metrics.
 
     The label `export` is the name of the export.
     """

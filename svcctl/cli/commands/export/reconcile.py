@@ -74,11 +74,15 @@ def reconcile(
 ) -> None:
     """Compare an export with the service, and fetch again only the windows that differ
 
-    Prints a row for each replaced window: its start, its numbers of rows before and now, and its file. Dates are in the
-    export's zone. One query counts the events of all windows. A count does not show a changed event, or a new event
-    that replaces another. So with --deep, and for queries with 'group', all windows are fetched again instead. A window
-    may have fewer rows now, for example because old events were removed. Then the window is listed, its file is kept,
-    and the exit code is 10. If files are missing or have a wrong size, the exit code is 7; see 'verify'.
+    Prints a row for each replaced window: its start, its number of rows before and now, and its file. Dates are in the
+    export's zone.
+
+    One query counts the events of all windows. Counts do not show changed events. So with --deep, and for queries with
+    'group', all windows are fetched again and compared.
+
+    A window may have fewer rows now, for example because old events were removed. Without --allow-fewer, the file of
+    this window is kept, and the exit code is 10. If files are missing or have a wrong size, the exit code is 7; see
+    'verify'.
 
     \b
     svcctl export reconcile auth --from 7ad
@@ -126,10 +130,7 @@ def reconcile(
 
 
 def _require_files(record: Record, start: int, end: int) -> None:
-    """Raise IncompleteResult if files are missing or have a wrong size.
-
-    The content of such files is not compared with the service. Only their entries in the record are compared.
-    """
+    """Raise IncompleteResult if files are missing or have a wrong size."""
     lost = [entry.path for _, entry in record.holdings()[1] if entry.start < end and start < entry.end]
     if lost:
         address = visible(record.storage.address(lost[0]))
@@ -141,7 +142,7 @@ def _require_files(record: Record, start: int, end: int) -> None:
 
 
 def _print(svc: Context, run: Reconcile, format: str | None, *, dry: bool) -> None:
-    """Print the replaced windows in the order of time. In a dry run, print the windows that differ."""
+    """Print the replaced windows in chronological order. In a dry run, print the windows that differ."""
     differences = sorted(
         (difference for difference in run.differences if dry or not difference.fewer),
         key=lambda difference: difference.entry.window,

@@ -1,4 +1,4 @@
-"""The messages of a run: progress, failed windows and a summary. Also collects the metrics of a run."""
+"""The messages of an export run: progress, failed windows and a summary. The module also collects the run's metrics."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def refuse_gaps(svc: Context, summary: Summary) -> None:
 
 @contextmanager
 def measured(svc: Context, path: Path | None, name: str) -> Iterator[dict[str, float]]:
-    """Yield a mapping for the metrics of a run, and write the metrics to the file when the run has ended.
+    """Yield a mapping for the metrics of a run, and write the metrics to a file when the run has ended.
 
     If another run holds the lock of the export, nothing is written.
     """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def order_of(svc: Context, options: ExportOptions) -> Order:
-    """Return the order of an export, without its range.
+    """Return the order of an export: what to export, and to which files. The order has no range yet.
 
     With --state, a relative target is made absolute, because the next run may start in another directory.
     """
@@ -60,9 +60,9 @@ def order_of(svc: Context, options: ExportOptions) -> Order:
 
 
 def planned(svc: Context, states: States, order: Order, state: State | None, from_: Any, to: Any) -> Export:
-    """Return the export over the requested range, with its notes.
+    """Return the export of the requested range, with notes for the user.
 
-    If there is a state, the range starts where the last run with this state ended.
+    With a state, the range starts where the last run with this state ended.
     """
     from svcctl.exports.formats import format_of
     from svcctl.exports.plan import plan
@@ -109,7 +109,7 @@ def planned(svc: Context, states: States, order: Order, state: State | None, fro
 
 
 def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *, written: bool) -> RequestDates:
-    """Return the range of an export. `written` says that the service formats dates.
+    """Return the range of an export, and the format of its dates. `written` says that the service formats dates.
 
     Raises UsageError if the range has no start.
     """

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 @spread
 def export(ctx: typer.Context, options: ExportOptions) -> None:
-    """After a failed run, no incomplete file has its final name. Run the same command again to fetch the missing
-    windows. 'svcctl help export' explains exports, with recipes for cron, systemd and Kubernetes.
+    """A file gets its final name only when it is complete. After a failed run, run the same command again to fetch the
+    missing windows. 'svcctl help export' explains exports, with recipes for cron, systemd and Kubernetes.
 
     \b
     svcctl export 'from auth.all' --from 7ad --to today -o week.csv.gz
@@ -79,7 +79,7 @@ def export(ctx: typer.Context, options: ExportOptions) -> None:
 
 @dataclass
 class _Run:
-    """A run of an export. If the export has a state, the start of the next run is saved in the state.
+    """A run of an export. If the export has a state, the run saves the start of the next run in the state.
 
     `before` is the state before the run; None if there was no state.
     """
@@ -111,10 +111,10 @@ class _Run:
                 report.refuse_gaps(self.svc, summary)
 
     def stay(self) -> None:
-        """Do a run that has no windows to fetch.
+        """Complete a run that has no windows to fetch.
 
-        Saves the start of a new state. If there is a state already, checks that the target belongs to this export, and
-        removes the failure of the last run from the state.
+        In a new state, saves the start of the next run. For an existing state, checks that the target belongs to this
+        export, and removes the failure of the last run from the state.
         """
         from svcctl.exports.ownership import claim
         from svcctl.exports.run import opened
@@ -134,10 +134,7 @@ class _Run:
 
     @contextmanager
     def _noting_failures(self) -> Iterator[None]:
-        """If the block fails, save the time and the reason in the state.
-
-        A refused command does not count as a failed run.
-        """
+        """If the block fails, save the time and the reason of the failure in the state."""
         try:
             yield
         except (SvcctlError, Terminated, KeyboardInterrupt) as error:
@@ -164,7 +161,7 @@ def workers_of(
 
 @contextmanager
 def resumable(svc: Context) -> Iterator[None]:
-    """Add the hint that the run can be resumed to errors about interruptions and unavailable services."""
+    """Add a hint to errors about an interruption or an unavailable service: the run can be resumed."""
     try:
         yield
     except KeyboardInterrupt:
@@ -188,8 +185,8 @@ _SAME_PROFILE = "give the workers the same profile, or the same SVCCTL_… envir
 class WorkerClient:
     """A function that makes the client of a worker in a cluster.
 
-    `flags` names the profile. The worker reads this profile on its own machine. Raises ProfileError
-    if this profile has a base URL other than `service`, or another value of `max_rows`.
+    `flags` names the profile. The worker reads this profile on its own machine. Raises ProfileError if the base URL of
+    this profile is not `service`, or if its `max_rows` is different.
     """
 
     flags: Flags
@@ -212,8 +209,8 @@ class WorkerClient:
 def _rehearse(svc: Context, plan: Export, *, asks: bool) -> None:
     """Print the windows of a dry run.
 
-    Like a real run, a dry run fails if a file belongs to another export. With `asks`, it also fails if the service
-    refuses the query. `asks` is False for a cluster, because its workers have their own credentials.
+    Raises an error if a file belongs to another export. With `asks`, also raises an error if the service refuses the
+    query. `asks` is False for a cluster, because its workers have their own credentials.
     """
     from svcctl.exports.ownership import claim
     from svcctl.exports.workers.fetch import check

@@ -46,8 +46,8 @@ def status(ctx: typer.Context, name: NameArg = None, format: FormatOpt = None) -
     """Show an export: its windows, its gaps and its next run; 'verify' finds all damage
 
     Without a name, lists all states, each with its target, the number of missing windows, and the reason why the last
-    run failed. 'until' is the start of the next run, even if a failed run has exported more. 'verified' is the date up
-    to which 'verify' found all files intact. The files in s3:// and hdfs:// are checked only by 'status NAME'.
+    run failed. 'until' is the start of the next run. 'verified' is the date up to which 'verify' found all files
+    intact. The files in s3:// and hdfs:// are checked only by 'status NAME'.
 
     \b
     svcctl export status

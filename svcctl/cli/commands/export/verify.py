@@ -62,10 +62,10 @@ def verify(
 ) -> None:
     """Hash the files of exports again; exit 7 when a file is damaged or missing
 
-    Without a name, verifies the exports of all states. A state remembers its last 10000 windows, or its last 10000
-    files if each run has a file; older files are not verified. With --keep, 'status', later runs and 'reconcile' ignore
-    all windows before --from. 'export status' then shows the date 'verified': all files before this date were intact.
-    Dates are in the export's zone; in ndjson, they are epoch milliseconds.
+    Without a name, verifies all exports that have a state. For such an export, svcctl remembers the last 10000 windows,
+    or the last 10000 files if each run writes a file. Older files are not verified. With --keep, 'status', later runs
+    and 'reconcile' ignore all windows before --from. 'export status' shows the date up to which all files were intact
+    as 'verified'. Dates are in the export's zone; in ndjson, they are epoch milliseconds.
 
     \b
     svcctl export verify auth && tar -cf auth.tar out
@@ -86,7 +86,7 @@ def verify(
 
 
 def _verified(svc: Context, name: str, from_: Any, keeps: bool, format: str | None, label: str = "") -> str:
-    """Verify an export. Returns the result in words, which begin with `label`.
+    """Verify an export. Returns the result as text, which begins with `label`.
 
     Raises IncompleteResult if files are missing or damaged, or if a range is not exported.
     """
@@ -155,7 +155,7 @@ def _remember(svc: Context, record: Record, verified: int, label: str) -> None:
 def _print_objects(
     svc: Context, record: Record, name: str, lost: Sequence[LostRange], verified: int, format: str
 ) -> None:
-    """Print a line of ndjson for each missing or damaged file, for each range without a file, and for the export."""
+    """Print a line of ndjson for each missing or damaged file, each range without a file, and the whole export."""
     chosen, files = svc.format(format, lists=True), record.files()
     for loss in lost:
         dates = {"from": seconds_to_ms(loss.since), "to": seconds_to_ms(loss.window.end)}
@@ -178,7 +178,7 @@ def _print_objects(
 def _repair(svc: Context, record: Record, lost: Sequence[Window]) -> str:
     """Return the hint with the command that fetches the first lost range again.
 
-    If the next run with the same state will fetch this range, the hint says so instead.
+    If the next run of the export fetches the lost ranges anyway, the hint is to run the export again.
     """
     from svcctl.exports.verify import ranges_to_fetch
 
@@ -199,7 +199,7 @@ def _repair(svc: Context, record: Record, lost: Sequence[Window]) -> str:
 
 
 def _command_of(identity: Identity, target: str, profile: str | None) -> list[str]:
-    """Return the words of the command of an export, without its range."""
+    """Return the words of the command that runs an export. The options of its range are left out."""
     from svcctl.exports.formats import format_of
 
     named = dict(identity.named)

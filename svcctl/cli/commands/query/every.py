@@ -1,9 +1,8 @@
 """`svcctl query --every`: run a query again and again, like the program `watch`.
 
-On a terminal, a table or a chart is updated in place. In a pipe, and in formats that print lines, each answer is
-printed after the previous answer, and the heading appears only once. If a refresh fails, the next refresh follows as
-usual. The command ends if the service refuses a request. It also ends if the first run fails, because the cause is
-probably a mistake of the user.
+On a terminal, a table or a chart is updated in place. Otherwise, the answers are printed one after the other. The
+command ends if the service refuses a request, or if the first run fails. After any other failure, the next refresh
+follows as usual.
 """
 
 from __future__ import annotations
@@ -101,10 +100,7 @@ def _frame(svc: Context, answer: _Answer, interval: float) -> str:
 
 
 def _printed(svc: Context, ask: Ask, question: Question, interval: float) -> Iterator[None]:
-    """Print the answers one after the other.
-
-    The function returns an iterator. An answer is printed each time the next item of the iterator is requested.
-    """
+    """Print the answers one after the other. The returned iterator prints an answer for each requested item."""
     for turn in count():
         begun = time.monotonic()
         selection = question.selection._replace(header=question.selection.header and not turn)

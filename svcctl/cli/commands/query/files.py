@@ -39,13 +39,13 @@ _EXCLUDED = {
 }
 """The options that cannot be used with --load, and the reasons."""
 _LAST_END_MS = MAX_EPOCH_SECONDS * 1000
-"""The last moment at which the range of a query can end, in epoch milliseconds."""
+"""The latest possible end of the range of a query, in epoch milliseconds."""
 _READ_AGAIN = "svcctl query --load - …"
-"""The command at the end of a pipe that a hint suggests."""
+"""A command that a hint suggests for the end of a pipe."""
 
 
 def query(svc: Context, options: QueryOptions) -> None:
-    """Load the files, print the answer of the query, and remove the table.
+    """Load the files, print the answer to the query, and remove the table.
 
     By default, the range of the query covers all events of the files.
     """
@@ -138,7 +138,7 @@ def _loaded(
 
 
 def _tell(svc: Context, loaded: Loaded) -> None:
-    """Print notes on skipped and changed lines of a load.
+    """Print notes on the lines that a load has skipped or changed.
 
     On a terminal, a note also has the number of loaded events.
     """
@@ -154,8 +154,8 @@ def _tell(svc: Context, loaded: Loaded) -> None:
 def _range(svc: Context, options: QueryOptions, loaded: Loaded) -> tuple[Any, Any]:
     """Return the start and the end of the range.
 
-    By default, the range begins at the first event, and ends after the last event or now, whichever is later. No range
-    ends after the year 5138.
+    By default, the range begins at the first event and ends after the last event. With --from, it ends now if the last
+    event is earlier. The default end is never after the year 5138.
     """
     oldest, newest = (
         svc.now() if date is None else from_ms(min(date, last))

@@ -23,7 +23,7 @@ def no_rows(question: Question) -> NoRows:
 
 @dataclass(frozen=True)
 class NeededRows:
-    """Rows for --fail-on-empty.
+    """The rows of an answer, with the check of --fail-on-empty.
 
     The first row is read before anything is printed. Raises NoRows if there are no rows.
     """
@@ -44,7 +44,10 @@ class NeededRows:
 
 @dataclass(frozen=True)
 class NeededAnswer(NeededRows):
-    """An answer for --fail-on-empty. The answer is read up to its first row before anything is printed."""
+    """An answer with the check of --fail-on-empty.
+
+    The answer is read up to its first row before anything is printed. Raises NoRows if there are no rows.
+    """
 
     answer: QueryResponse
 
@@ -65,8 +68,8 @@ class NeededAnswer(NeededRows):
 class ShownAnswer:
     """An answer for a terminal. When the profile's max_rows is reached, the rows end and `error` is set.
 
-    The error is not raised, because a table reads some rows before it writes the first row, and would lose these rows.
-    For sorted rows and charts, the error is raised, because they would be wrong if rows were missing.
+    The error is not raised, so that a table can still print the rows that it has read. For sorted rows and charts, the
+    error is raised, because missing rows would make them wrong.
     """
 
     answer: QueryResponse | NeededAnswer

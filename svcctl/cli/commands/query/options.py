@@ -202,12 +202,12 @@ class QueryOptions:
         return selection_of(self.columns, self.sort, self.top, self.no_header)
 
     def end(self) -> Any:
-        """The end of the range, which is now by default; None for a query that does not end."""
+        """Return the end of the range, which is now by default; None for a query with --follow and without --to."""
         if self.to is not None:
             return self.to
         return None if self.follow else "now"
 
     def given(self, *names: str) -> str | None:
-        """Return the name of the first of these options that was typed; None if none of these options was typed."""
+        """Return the first of these options that was typed, such as `--every`; None if none of them was typed."""
         name = next((name for name in names if getattr(self, name) not in (None, False)), None)
         return None if name is None else f"--{name.replace('_', '-')}"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Question(NamedTuple):
     """One or more requests that together answer a query, and the way to print the answer.
 
-    Several requests are equal except for their ranges, which follow each other.
+    Several requests differ only in their ranges, which follow each other.
     """
 
     requests: Sequence[QueryRequest]
@@ -43,7 +43,7 @@ class Question(NamedTuple):
 
 
 def asked(svc: Context, options: QueryOptions) -> QueryRequest:
-    """Return the request as it was typed. The dates of this request are not resolved, and its format is not set."""
+    """Return the request as it was typed. Its dates are not resolved, and its format is not set."""
     end = options.end()
     return QueryRequest(
         from_=options.from_,
@@ -59,7 +59,7 @@ def asked(svc: Context, options: QueryOptions) -> QueryRequest:
 
 
 def format_for(svc: Context, options: QueryOptions) -> OutputFormat:
-    """Return the format of the output. The option decides, or else the ending of the file, or else the profile.
+    """Return the format of the output. --format comes first, then the ending of the file, then the profile.
 
     In a file, the format `auto` is csv.
     """
@@ -122,10 +122,10 @@ def check(request: QueryRequest, format: OutputFormat, selection: Selection, opt
 
 
 def job(svc: Context, request: QueryRequest, options: QueryOptions) -> QueryRequest:
-    """Return the request that launches a job. The destination decides how rows are written.
+    """Return the request that launches a job.
 
-    The interface accepts a date format and a time zone only with a mode other than JSON. So a request with a date
-    format or a time zone gets such a mode.
+    The destination decides how rows are written. But the service accepts a date format or a time zone only with a mode
+    other than json. So a request with a date format or a time zone has the mode csv.
     """
     by_option = options.time_zone is not None
     zone = options.time_zone or svc.profile.time_zone
@@ -156,10 +156,10 @@ def question(
     says: bool = True,
     loaded: Loaded | None = None,
 ) -> Question:
-    """Complete a request with its dates and its format, and add the style in which svcctl prints dates.
+    """Return a request with its dates and its format, and the style in which svcctl prints dates.
 
     If `says` is true, notes on dates are printed. `loaded` is the result of loading the files that the request reads;
-    None if it reads no files.
+    None if the request reads no files.
     """
     if format.raw and not format.dates and options.date_format:
         raise UsageError(
@@ -209,7 +209,7 @@ def question(
 
 
 def _without_notes(chosen: RequestDates, options: QueryOptions) -> RequestDates:
-    """Return the dates of a query of files, without the notes on a start or an end that the user has not typed."""
+    """Return the dates of a query of files. Notes on a start or an end that the user has not typed are removed."""
     if options.from_ is None:
         chosen = chosen._replace(plain=options.to is None, slip=None)
     return chosen._replace(short=None) if options.to is None else chosen
@@ -218,7 +218,7 @@ def _without_notes(chosen: RequestDates, options: QueryOptions) -> RequestDates:
 def _by_offset(request: QueryRequest, chosen: RequestDates) -> list[QueryRequest]:
     """Split the range of a request at the clock changes of the zone. Returns one request for each part.
 
-    The request is not split if the separate requests would return other rows than the whole request.
+    The request is not split if its parts would return other rows than the whole request.
     """
     if not outline(request.query or "").is_plain or (request.query_id, request.limit, request.skip) != (None,) * 3:
         return [request]

@@ -40,9 +40,8 @@ def show(svc: Context, *requests: QueryRequest) -> None:
 def once(svc: Context, question: Question, options: QueryOptions) -> None:
     """Print the whole answer.
 
-    On a terminal, a note says that there are no rows, or how many rows were written to a file.
-
-    A chart without rows prints nothing, not even a heading. So the note that there are no rows appears in a pipe, too.
+    On a terminal, a note says how many rows were written to a file, or that there are no rows. For a chart, the note
+    that there are no rows is printed even in a pipe.
     """
     with svc.output.target(options.output, question.format, force=options.force) as sink:
         rows = _print(svc, question, sink, options)
@@ -57,8 +56,8 @@ def once(svc: Context, question: Question, options: QueryOptions) -> None:
 def follow(svc: Context, question: Question, options: QueryOptions) -> None:
     """Print rows as they arrive, until --to, --max-time, the limit or an interruption.
 
-    If somebody interrupts the command, the output file is kept, because without --to this is the usual end. If
-    --max-time is over while there is no connection, the file is kept, too, but IncompleteResult is raised.
+    The output file is kept after an interruption. If --max-time is over while there is no connection, the file is also
+    kept, but IncompleteResult is raised.
     """
     from svcctl.api.follow import Follow
     from svcctl.cli.commands.query.first_rows import NeededRows, no_rows
@@ -140,7 +139,7 @@ def _print(svc: Context, question: Question, sink: OutputSink, options: QueryOpt
 
 @contextmanager
 def _whole(answer: QueryResponse) -> Iterator[None]:
-    """Convert the error of a request to IncompleteResult, if rows of earlier requests were printed."""
+    """Convert the error of a request to IncompleteResult if rows of earlier requests were printed."""
     try:
         yield
     except (ServiceError, Unavailable) as error:
@@ -177,9 +176,9 @@ def _note_file(svc: Context, output: Path | None, rows: int | None) -> None:
 
 
 def _elsewhere(svc: Context, question: Question) -> str:
-    """Return a note for an answer without rows. The note has the dates of the table's events.
+    """Return a note on the table of an answer without rows: the dates of its events, or that it has no events.
 
-    The note is empty if the service is not the local service.
+    The note is empty if the range overlaps these dates, or if the service is not the local service.
     """
     from svcctl.api import own_service
 
@@ -202,7 +201,7 @@ def _elsewhere(svc: Context, question: Question) -> str:
 def _note_limit(svc: Context, question: Question, output: Path | None, rows: int | None) -> None:
     """Print a note that rows may be missing in a file or a pipe, because of a limit.
 
-    On a terminal no note is needed.
+    On a terminal, no note is printed.
     """
     seen = svc.output.is_terminal and output in (None, Path("-"))
     if rows and rows == question.request.limit and not seen:

@@ -26,11 +26,7 @@ _LOADS_ELSEWHERE = Advice(
 
 
 READS = frozenset({"status", "accounts list", "queries list", "queries show"})
-"""The commands that change nothing.
-
-All other commands change files and processes of this machine. A read-only client cannot refuse them, because they do
-not use a client.
-"""
+"""The commands of `svcctl service` that change nothing. A read-only profile refuses all other commands."""
 
 
 def register(app: typer.Typer) -> None:

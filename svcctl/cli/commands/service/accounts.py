@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from svcctl.service.state.store import Store
 
 KIND_NAMES = ("keys", "resellers", "plans", "policies", "applications", "domains", "users")
-"""The names of the rows in `kinds.py`. Help and completion need these names without importing the service."""
+"""The names of the kinds in `kinds.py`, for help and completion, which do not import the service."""
 REMOVABLE_KINDS = tuple(name for name in KIND_NAMES if name != "domains")
 STATES = tuple(status.value for status in DomainStatus if status is not DomainStatus.DELETED)
 
@@ -133,8 +133,8 @@ def key(
 ) -> None:
     """Create an API key and print its secret and token
 
-    The secret and the token are shown only this once. A domain may have several keys at once. So before a key expires,
-    a new key can replace it without a gap.
+    The secret and the token are shown only once. A domain may have several keys, so a new key can be in use before the
+    old key expires.
 
     \b
     svcctl service accounts key --domain acme@demo --name ann --expires 90d
@@ -181,7 +181,10 @@ def token(ctx: typer.Context, key: TokenKeyArg, expires: ExpiresOpt = "1h") -> N
 
 @app.command()
 def reseller(ctx: typer.Context, name: NameArg, include_all_apps: IncludeAppsOpt = True) -> None:
-    """Create a reseller, or change its preference"""
+    """Create a reseller, or change its preference
+
+    The preference --include-all-apps concerns new domains.
+    """
     svc: Context = ctx.obj
     store = open_state(svc)
     from svcctl.service.accounts import price_plans
@@ -215,7 +218,10 @@ def plan(
 
 @app.command()
 def policy(ctx: typer.Context, name: NameArg, generic: GenericOpt = False) -> None:
-    """Create a policy, or change whether it is generic"""
+    """Create a policy, or change whether it is generic
+
+    A generic policy is included in every domain, with any plan.
+    """
     svc: Context = ctx.obj
     store = open_state(svc)
     from svcctl.service.accounts import price_plans
@@ -226,7 +232,10 @@ def policy(ctx: typer.Context, name: NameArg, generic: GenericOpt = False) -> No
 
 @app.command()
 def application(ctx: typer.Context, name: NameArg, generic: GenericOpt = False) -> None:
-    """Create an application, or change whether it is generic"""
+    """Create an application, or change whether it is generic
+
+    A generic application is included in every domain, with any plan.
+    """
     svc: Context = ctx.obj
     store = open_state(svc)
     from svcctl.service.accounts import price_plans
@@ -241,8 +250,7 @@ def user(ctx: typer.Context, email: EmailArg, domain: DomainArg, role: RoleOpt =
 
     The first user of a domain must be its OWNER. A new OWNER replaces the previous owner, who stays ADMIN.
 
-    Tables show the role of the owner as OWNER. Programs get the role ADMIN and the field owner with the value true, as
-    in the interface.
+    In tables, the owner has the role OWNER. In csv and JSON, the owner has the role ADMIN, and the field owner is true.
     """
     svc: Context = ctx.obj
     store = open_state(svc)
@@ -296,7 +304,10 @@ def rm(ctx: typer.Context, kind: RemovableKindArg, name: KindNameArg, yes: YesOp
 
 
 def _kind(name: str) -> AccountKind[Any]:
-    """Return the kind with a name. Raises MissingExtra if the packages of the service are not installed."""
+    """Return the kind with a name, such as `users`.
+
+    Raises MissingExtra if the packages of the service are not installed.
+    """
     if name not in KIND_NAMES:
         raise UsageError(f"unknown kind '{name}'", hint=f"kinds are: {', '.join(KIND_NAMES)}")
     need_service()

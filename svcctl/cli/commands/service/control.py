@@ -1,7 +1,7 @@
 """`svcctl service`: start, stop and reset the local service, and show its status.
 
-Other commands open the state of the service with functions of this module. These commands read and change the state
-directly, so the service need not be running.
+Commands such as `service accounts` use functions of this module to read and change the state of the service directly.
+For these commands, the service need not be running.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ def stop(ctx: typer.Context) -> None:
 def restart(ctx: typer.Context) -> None:
     """Stop the local service and start it in the background
 
-    A service that 'svcctl service serve --listen' started is not restarted, because a service in the background would
-    not listen at its address.
+    A service that was started with 'svcctl service serve --listen' is not restarted, because a service in the
+    background would not listen at its address.
     """
     from svcctl.service import process
 
@@ -163,8 +163,7 @@ def status(ctx: typer.Context, format: FormatOpt = None) -> None:
     """Show whether the local service is running, and its tables
 
     The exit code is 4 while the service does not run, is starting or is stopping. It is 6 if the service hangs, cannot
-    reach its state or its tables, or has a full disk. The formats for programs leave out the tables: 'svcctl tables'
-    lists them.
+    reach its state or its tables, or has a full disk. csv and JSON leave out the tables; 'svcctl tables' lists them.
     """
     from svcctl.api import own_service
     from svcctl.service import process
@@ -220,8 +219,8 @@ def serve(
 ) -> None:
     """Run the service in the foreground until Ctrl-C or SIGTERM
 
-    After --listen, other commands never start the service in the background. Start it with this command, or with
-    'svcctl service start'.
+    After a start with --listen, other commands do not start the service by themselves. Start it with this command, or
+    with 'svcctl service start'.
     """
     from svcctl.io import extras
 
@@ -254,7 +253,7 @@ def reset(ctx: typer.Context, yes: YesOpt = False) -> None:
 
 
 def _held(svc: Context) -> str:
-    """Describe the things that a reset deletes, for the question before it.
+    """Describe the tables, jobs and saved queries that a reset deletes.
 
     Only a running service can count its tables.
     """
@@ -281,10 +280,7 @@ def _held(svc: Context) -> str:
 
 
 def known_state(svc: Context) -> Store | None:
-    """Open the state of the service until the command ends; None if no service has created a state.
-
-    Reading must not create a state.
-    """
+    """Open the state of the service until the command ends; None if no service has created a state."""
     made = svc.files.state if STATE.read(svc.environment) is None else svc.files.credentials
     return open_state(svc) if made.exists() else None
 

@@ -1,7 +1,7 @@
 """The kinds of `service accounts`, such as users: how each kind is listed, named and deleted.
 
 This module imports the service, so `accounts.py` imports this module only when it needs it. The names of the kinds are
-in `accounts.py`, because help and completion need them without the service.
+in `accounts.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Membership = tuple[StoredDomain, Member]
 
 @dataclass(frozen=True)
 class AccountKind(Generic[T]):
-    """A kind of objects of `service accounts`, such as users, with functions that list and delete these objects.
+    """A kind of object, such as users, with functions that list and delete objects of this kind.
 
     `T` is the type of the objects.
     """
@@ -35,11 +35,11 @@ class AccountKind(Generic[T]):
     listing: Listing[T]
     every: Callable[[Store], Sequence[T]]
     typed: Callable[[T], str]
-    """A function that returns the name of an object of this kind, as people type it."""
+    """A function that returns the name of an object, as people type it."""
     remove: Callable[[Store, str], None] | None = None
-    """A function that deletes the object with a name; None if `service accounts rm` refuses this kind."""
+    """A function that deletes an object by its name; None if `service accounts rm` refuses this kind."""
     about: Callable[[Store, str], str] = lambda store, name: name
-    """A function that describes the object with a name, and all things that are deleted together with this object."""
+    """A function that describes an object by its name, and all things that are deleted together with the object."""
 
 
 def _memberships(store: Store) -> list[Membership]:
@@ -73,7 +73,7 @@ def _features(kind: price_plans.Kind) -> AccountKind[Feature]:
 
 
 def _moment_field(name: str) -> ListField[Key]:
-    """Return the column for an attribute that is in epoch milliseconds."""
+    """Return a column of dates for an attribute in epoch milliseconds."""
     moment = attrgetter(name)
     return ListField(
         name, lambda key: iso_text(moment(key)), shown=lambda key: second_text(moment(key)), shown_type="id"

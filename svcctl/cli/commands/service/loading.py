@@ -268,8 +268,8 @@ def trim(
     """Remove the events of a table of the local service before a date
 
     Queries and jobs continue. The command is refused if a job has not read the events yet. In a shared folder, 'svcctl
-    service compact' frees the disk space, a week later by default. In the service's own file, the table is rewritten,
-    which takes as long as a load. Later events use the free space.
+    service compact' frees the disk space after --keep-for (a week by default). In the service's own file, the table is
+    rewritten, which takes as long as a load. Later events use the space.
 
     \b
     svcctl service trim shop.o --before 90d --yes

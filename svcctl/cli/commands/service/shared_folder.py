@@ -55,7 +55,7 @@ ToOpt = Annotated[
 
 
 def folder_of(svc: Context, uri: str | None) -> str:
-    """Return the shared folder. It comes from --tables, the environment or the running service.
+    """Return the shared folder of tables. It comes from --tables, the environment or the running service.
 
     Raises UsageError if there is no shared folder.
     """
@@ -85,7 +85,7 @@ def load(
 
     Returns None if the table already has a load with this `load_id`. With `create`, the folder is made if it does not
     exist. If the load is interrupted, `given_up` is called with the result of the load, or with None if no events were
-    stored. The load runs in its own thread, so that Ctrl-C cannot stop the load in the middle of DuckDB's work.
+    stored. The load runs in its own thread, so that Ctrl-C does not interrupt DuckDB.
     """
     extras.need("service", "the local service")
     from svcctl.service.loading import shared_folder
@@ -154,8 +154,8 @@ def compact(
 def copy(ctx: typer.Context, table: MovedArg, to: ToOpt = "folder", yes: YesOpt = False) -> None:
     """Move a table of the local service to the shared folder, or back
 
-    The service must run with --tables. Later queries read the table in its new place. Jobs on the table stop
-    with an error, so the command asks first if there are any.
+    The service must run with --tables. Later queries read the table in its new place. Jobs on the table stop with an
+    error. If there are such jobs, the command asks first.
     """
     from svcctl.api import own_service
 

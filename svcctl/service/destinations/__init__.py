@@ -5,8 +5,8 @@
     kafka.py            rows as messages, in transactions
     s3_and_hdfs.py      the storage and the file names of s3 and hdfs
     numbered_files.py   rows as csv in files, written with svcctl.storage
-    gzip_and_zip.py     the packing of these files
-    donothing.py        rows counted and dropped
+    gzip_and_zip.py     the packing of these files: plain, gzip or zip
+    donothing.py        a destination that counts and drops the rows
 
 A job opens a destination, writes batches of rows, and commits each batch:
 
@@ -15,10 +15,10 @@ A job opens a destination, writes batches of rows, and commits each batch:
 
 A memo is the state of the destination as a JSON object. The job saves the memo after each commit.
 
-A batch may be lost before `commit` returns, but not afterwards. The service may die after a commit and before the memo
-is saved. The next run of the job must then not deliver the rows of this batch twice. A destination with files
-recognises a delivered file by its saved hash, or writes the file again with the same rows (`repeats`). Kafka reports
-the number of rows that it already has (`counts`).
+A batch may be lost before `commit` returns, but not afterwards. If the service dies after a commit and before the memo
+is saved, the next run of the job must not deliver the rows of this batch again. A destination with files recognises a
+delivered file by its saved hash, or writes the file again with the same rows (`repeats`). Kafka reports the number of
+rows that it already has (`counts`).
 
 Only one thread uses a destination. Any method raises `Unavailable` if the destination does not answer or refuses the
 request. The job then closes the destination. Later, the job makes a new destination object, and opens it with the last
@@ -49,15 +49,16 @@ class JobDestination(Protocol):
     counts: ClassVar[bool] = False
     """Whether the method `open` counts the rows that the destination already has.
 
-    A job runs its query in steps. If `counts` is true, a batch has rows of only one step, and the job saves the step
-    before it delivers the first row of the step. The job then knows which step the counted rows belong to.
+    A job runs its query in steps. If `counts` is true, a batch has rows of only one step, and the job saves each step
+    before it delivers the first row of the step. So the job knows to which step the counted rows belong.
     """
 
     repeats: ClassVar[bool] = False
-    """Whether a process that no longer runs the job may still commit a batch.
+    """Whether the job must commit a batch again if the commit was interrupted.
 
-    If so, the job calls `prepare` before it commits a batch, and saves the memo that `prepare` returns and the end of
-    the batch. Each commit of the batch then has the same rows, so a second commit changes nothing.
+    If so, the job calls `prepare` before each commit, and saves the returned memo and the number of the last row. After
+    an interruption, the job commits the same rows again. If the first commit has succeeded, the second commit changes
+    nothing.
     """
 
     def open(self, sent: int, memo: Memo, head: bytes) -> int:

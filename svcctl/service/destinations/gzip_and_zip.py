@@ -27,8 +27,7 @@ class Counted(io.RawIOBase):
     def drop(self) -> None:
         """Stop writing bytes to the sink.
 
-        Otherwise, an abandoned zip archive would write its last bytes to the sink when Python deletes the archive
-        object.
+        This method is called when a file is abandoned, because a zip archive still writes bytes when it is deleted.
         """
         self._sink = None
 

@@ -1,18 +1,19 @@
-"""Kafka: a job sends each row as a message, and each batch as a transaction, to one partition in the query's order.
+"""Kafka: a job sends its rows as messages to one partition of a topic, in the query's order.
 
 The job's ID decides the partition, so the jobs are spread evenly over the partitions of a topic. Each message has the
-key `<job>/<row>`, with the number of its row. The service may die while it sends a batch. The next run of the job then
-reads the last messages of the partition as a consumer. The run continues after the job's last row. All runs of a job
-have the same transactional ID. So the broker refuses late requests of the earlier run even before the next run reads
-the messages.
+key `<job>/<row>`, with the ID of the job and the number of the row. Each batch of rows is sent in a transaction.
 
-Each transaction also commits the number of the rows that were delivered so far. The number is stored as the offset of
-the consumer group `svcctl-<job>`. This number is exact even if another producer's open transaction hides rows from
-consumers. The number alone is not enough, because some brokers show the rows of aborted transactions to consumers.
+The service may die while it sends a batch. Then the next run of the job finds out which rows were delivered. This run
+uses two sources:
+- The number of delivered rows. Each transaction commits this number as the offset of the consumer group `svcctl-<job>`.
+  The number is exact even if another producer's open transaction hides messages from consumers.
+- The last messages of the partition, which the run reads as a consumer. Some brokers show consumers the rows of aborted
+  transactions. The run does not send these rows again.
 
-Brokers before version 0.11 have no transactions, so they cannot refuse a late request. If such a broker carries out a
-late request after the next run has read the messages, the rows of the request are delivered twice. The two messages
-with the same row have the same key.
+All runs of a job have the same transactional ID. So the broker refuses late requests of an earlier run.
+
+Brokers before version 0.11 have no transactions, so they cannot refuse late requests. A late request can deliver rows
+for a second time. The two messages with the same row have the same key.
 
 The parameters in PASSED_SETTINGS are passed on to the client library.
 
@@ -84,7 +85,7 @@ MODES = {"json": OBJECT, "array": ARRAY}
 
 
 MESSAGE_LIMIT = "max.message.bytes"
-"""The setting of a topic that limits the size of its messages."""
+"""The name of the setting that limits the size of the messages of a topic."""
 
 _MOMENT = re.compile(r" \(after \d+ms in state \w+(?:, \d+ identical error\(s\) suppressed)?\)")
 _NO_CONNECTION = re.compile(r"(?:\w+://)?([^/]+)/\S+: (?:Connect to \S+ failed|Failed to resolve '[^']*'): (.*)")
@@ -182,10 +183,7 @@ class Kafka(JobDestination):
 
     @property
     def _sending(self) -> dict[str, Any]:
-        """The settings of a producer. With these settings, no batch of messages is larger than the limit of the topic.
-
-        This is also true for a batch of many messages that have little more than a key.
-        """
+        """The settings of a producer. With these settings, no set of messages is larger than the limit of the topic."""
         limit = max(1, (self._limit or MAX_SET_BYTES + FRAMING_BYTES) - FRAMING_BYTES)
         most = MAX_EVENT_BYTES + FRAMING_BYTES
         return {**self._client, "message.max.bytes": most, "batch.size": min(MAX_SET_BYTES, self._most, limit)}
@@ -301,7 +299,7 @@ class Kafka(JobDestination):
         )
 
     def _event(self, row: int) -> str:
-        """Return the beginning of a sentence about the size of an event."""
+        """Return the first words of an error message, which name an event and its size."""
         date = pa.chunked_array(self._dates)[row - self._first].as_py()
         named = f"event {row + 1} of the job" if date is None else f"the event of {_date_text(date)}"
         return f"{named} has {len(self._batch[row - self._first]):,} bytes"
@@ -316,7 +314,7 @@ class Kafka(JobDestination):
     def _note(self, error: KafkaError) -> None:
         """Record the reason why a broker does not answer.
 
-        The library passes the reason to this callback. The library's exception does not have the reason.
+        The library passes the reason only to this callback, and not to its exceptions.
         """
         text = _MOMENT.sub("", error.str())
         matches = (
@@ -454,10 +452,9 @@ class _Partition:
         return int(row) if job == self._job and row.isdecimal() else None
 
     def produce(self, producer: Producer, batch: Sequence[bytes], first: int, failed: Callable[..., None]) -> None:
-        """Queue the rows of a batch as messages. `first` is the number of the first row.
+        """Queue the rows of a batch as messages.
 
-        All messages are queued in one call, which takes half the time of single calls. Each error is passed to
-        `failed`.
+        `first` is the number of the first row. Each error is passed to `failed`.
         """
         too_large: list[int] = []
         self.too_large = too_large

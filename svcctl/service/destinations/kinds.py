@@ -50,11 +50,11 @@ class DestinationKind:
     extra: str | None = None
     """The name of the extra with the packages for this destination. It is None if no packages are needed."""
     place: tuple[str, ...] = ()
-    """The names of the parameters that say to which place the rows are delivered."""
+    """The names of the parameters that define where the rows are delivered."""
     handed: tuple[str, ...] = ()
-    """The members of the destination's saved state (memo) that a new job takes over from the old job that it continues.
+    """The members of a job's saved memo that are taken over by a new job that continues the job.
 
-    The members are taken over only if both jobs deliver to the same place.
+    The memo is the state of the destination. The members are taken over only if both jobs deliver to the same place.
     """
 
 

@@ -35,7 +35,10 @@ from svcctl.service.rendering.rows import CSV
 from svcctl.storage import AddressedFailure, Sink, Storage
 
 LEAST_ROOM = 64 * 1024
-"""A file with room for fewer bytes than this counts as full, because the packer may still hold back some bytes."""
+"""The minimum free space of a file, in bytes. A file with less free space counts as full.
+
+The packer may hold back some bytes, which also need space in the file.
+"""
 
 
 MOST_PREPARED = 8
@@ -93,8 +96,8 @@ class _File:
 class NumberedFiles(JobDestination):
     """Writes rows to files in a storage. The name of a file comes from `names`, followed by the suffix of the packing.
 
-    A file has at most `size` bytes, or a single row with more bytes. Each file is completed within `age` seconds.
-    `proxy` is the proxy through which the storage connects. It is None if there is no such proxy.
+    A file has at most `size` bytes. Only a file with a single row may be larger. Each file is completed within `age`
+    seconds. `proxy` is the proxy through which the storage connects. It is None if there is no such proxy.
     """
 
     rows = CSV
@@ -122,10 +125,10 @@ class NumberedFiles(JobDestination):
         self._proxy = proxy
         self._number = 0
         self._prepared: Sequence[str] = ()
-        """The hashes that the file with this number may have. The list is empty until `prepare` is called.
+        """The hashes that the current file may have. The list is empty if no commit of the file was prepared.
 
-        An archive has other bytes each time it is encrypted. So a file that was prepared several times has several
-        hashes.
+        An encrypted archive has different bytes each time it is written. So a file that was prepared several times has
+        several hashes.
         """
         self._head = b""
         self._file: _File | None = None
@@ -160,7 +163,7 @@ class NumberedFiles(JobDestination):
         return _File(sink, counted, self._packing.packer(counted, inner, self._password), finished=is_stored)
 
     def _is_stored(self) -> bool:
-        """Return whether the storage has a file with this number and with one of the hashes in `_prepared`."""
+        """Return whether the storage has a file with the current number and with one of the hashes in `_prepared`."""
         if not self._prepared or self._storage.size(self._path) is None:
             return False
         return self._storage.sha256(self._path) in self._prepared
@@ -238,8 +241,8 @@ class NumberedFiles(JobDestination):
 def _retried() -> Iterator[None]:
     """Turn every error of the storage into Unavailable, so that the job retries.
 
-    If access is refused, the job retries too, because access to a bucket may be granted later. The message ends with
-    the address of the object, because narrow lists cut off the end of a message.
+    Refused access is retried too, because access may be granted later. The address is at the end of the message,
+    because narrow tables cut off the end.
     """
     try:
         yield

@@ -21,13 +21,13 @@ HEALTH = "/service/health"
 UNLOGGED = {HEALTH, PING_PATH}
 """The paths of requests that are not logged.
 
-These requests are frequent: load balancers request the health every few seconds, and commands send pings.
+Health checks and pings are so frequent that they would fill the log.
 """
 
 TABLE = "service.access"
 TRIMMED_EVERY = timedelta(hours=1)
 MAX_CHARS = {"method": 20, "uri": 500, "userAgent": 200}
-"""The maximum number of characters in each column that has text from the client. A longer text is cut."""
+"""The maximum number of characters in a column, for each column with text from the client. A longer text is cut."""
 COLUMNS = (
     Column("eventdate", Type.TIMESTAMP),
     Column("method", Type.STR),
@@ -46,11 +46,11 @@ _SCHEMA = pa.schema([(column.name, _ARROW[column.type]) for column in COLUMNS])
 class AccessLog:
     """Stores an event in the table `service.access` for each request.
 
-    The event of a request is made when its response has ended, and stored by the next call of `flush`. If the process
-    is killed, the events that are not yet stored are lost. `timeTaken` is in milliseconds.
+    An event is made when the response to its request has ended. The next call of `flush` stores the event. If the
+    process is killed, events that are not yet stored are lost. The column `timeTaken` is in milliseconds.
 
-    The table keeps only the last `most` events, and deletes events older than `age` seconds. So clients cannot fill the
-    disk. The table is trimmed once an hour, and also when it has 10 % more events than `most`.
+    The table keeps the last `most` events, and no events older than `age` seconds. So clients cannot fill the disk. The
+    table is trimmed once an hour, and also when it has 10 % more events than `most`.
     """
 
     def __init__(

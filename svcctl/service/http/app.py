@@ -1,7 +1,7 @@
 """The routes of the service, and the answers to failed requests.
 
-A route is a function that takes a request. Routes without `async` run in a thread, because they wait for the disk. The
-authentication sets `request.state.account` and `request.state.body` before a route is called.
+A route is a function that takes a request. A route that is not `async` runs in a thread, so it may wait for the disk.
+The class `Authentication` sets `request.state.account` and `request.state.body` before a route is called.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def build(
 
 
 def delivering(service: Service) -> Deliver:
-    """Return a function that delivers a job of this service. The function connects only to allowed hosts."""
+    """Return a function that delivers the jobs of this service. The function connects only to allowed hosts."""
     connect = partial(kinds.destination, allowed=service.allowed)
     return partial(delivery.deliver, service.engines, service.now, lag=service.lag_seconds, connect=connect)
 
@@ -102,8 +102,8 @@ def delivering(service: Service) -> Deliver:
 def settle(service: Service, jobs: Jobs) -> None:
     """Apply changed access rights to running jobs and to answers that are still being sent.
 
-    The jobs and answers of domains that can no longer be accessed are ended. The jobs of all other domains are resumed.
-    Answers to requests with an API key that was deleted or has expired are ended too.
+    If a domain can no longer be accessed, its jobs and answers are ended. If a domain can be accessed again, its jobs
+    are resumed. An answer is also ended if the API key of its request was deleted or has expired.
     """
     ended = {
         key: CredentialsError("the API key of this request is no longer valid", code=CREDENTIALS)
@@ -151,7 +151,7 @@ async def _query(request: Request) -> Response:
 
 
 def _planned(service: Service, temporary: Engines | None, asked: AskedQuery) -> tuple[Steps, Step | None]:
-    """Return the steps of a query, and its first step. If the first step cannot run yet, the second value is None.
+    """Return the steps of a query, and its first step. The first step is None if it cannot run yet.
 
     `temporary` has the temporary table that the query reads. It is None if the query reads a stored table.
     """
@@ -167,10 +167,7 @@ def _planned(service: Service, temporary: Engines | None, asked: AskedQuery) -> 
 
 
 async def _end_when_left(request: Request, query: OpenQuery) -> None:
-    """End a query if its client disconnects before the answer begins.
-
-    After the answer has begun, the response itself notices that the client has disconnected.
-    """
+    """End a query if its client disconnects before the answer begins."""
     await left(request)
     query.end(ServiceError("the client left before its answer began", code=LEFT))
 
@@ -226,7 +223,10 @@ def _jobs(request: Request) -> Jobs:
 
 
 def _status(request: Request) -> Response:
-    """Describe the service. If the database or the tables cannot be reached, the member `problems` has the reasons."""
+    """Answer with the state of the service.
+
+    If the database or the tables cannot be reached, the member `problems` of the answer has the reasons.
+    """
     service: Service = request.app.state.service
     problems, tables, expiring = [], [], []
     try:

@@ -1,17 +1,16 @@
-"""The verification of the interface's three authorization methods. This module shares no code with the client.
+"""The three methods by which a request is authorized. This module shares no code with the client.
 
-- `x-svc-apikey`, `x-svc-timestamp` and `x-svc-sign`. The signature is the HMAC-SHA256 of key, body and timestamp with
-  the API secret, in lower-case hexadecimal. The timestamp is in epoch milliseconds, and differs by at most
-  CLOCK_WINDOW_MS from the service's clock.
-- `Authorization: Bearer <token>`, or `Authorization: <token>`. The token is the account's token.
-- `Authorization: jwt <token>`. The JWT is signed with the API secret (HS256). Its `iss` is the API key, and its `exp`
+- `x-svc-apikey`, `x-svc-timestamp` and `x-svc-sign`: the signature `x-svc-sign` is the HMAC-SHA256 of key, body and
+  timestamp with the API secret, in lower-case hexadecimal. The timestamp is in epoch milliseconds, and differs by at
+  most CLOCK_WINDOW_MS from the service's clock.
+- `Authorization: Bearer <token>`, or `Authorization: <token>`: the token is the account's token.
+- `Authorization: jwt <token>`: the JWT is signed with the API secret (HS256). Its `iss` is the API key, and its `exp`
   is in the future.
 
-An expired key is refused with the same answer as an unknown key. The token of an expired key is refused with the same
-answer as an unknown token.
+Expired keys are refused with the same message as unknown keys. Error messages never repeat a header, because a header
+may contain a secret.
 
-The interface specifies neither the form of tokens nor the contents of a JWT. This module decides both. A refusal
-repeats no part of a header, because any part may be a secret.
+The HTTP interface leaves the form of tokens and the contents of JWTs open, so this module defines both.
 """
 
 from __future__ import annotations
@@ -53,14 +52,11 @@ class KeyExpired(CredentialsError):
 def claimed(headers: Mapping[str, str], store: Store, clock: Callable[[], float]) -> Callable[[bytes], Account]:
     """Check the headers of a request, and return a function that checks the request's body.
 
-    The returned function takes the body, and returns the account that signed the request.
+    The returned function takes the body, and returns the account that signed the request. The caller reads the body
+    only after the headers were accepted. So the body of an unknown client takes no memory.
 
-    The caller reads the body only after this check, so the body of an unknown client takes no memory. As a result, an
-    unknown key is refused sooner than a wrong signature. This difference in time shows an attacker whether a key
-    exists. That does no harm, because keys are too long to guess, and are not secret.
-
-    Raises KeyExpired for an expired key, and CredentialsError for any other fault. A message never contains the
-    expected value.
+    Raises KeyExpired for an expired key, and CredentialsError for any other fault. Error messages never contain the
+    expected signature.
     """
     scheme, blank, token = headers.get("authorization", "").strip().partition(" ")
     match scheme.lower(), blank:
@@ -102,10 +98,10 @@ def _refused(message: str) -> CredentialsError:
 
 
 def _valid(account: Account | None, clock: Callable[[], float], refusal: str) -> Account:
-    """Return the account that belongs to a key or a token.
+    """Check that the account of a key or a token is valid, and return the account.
 
-    Raises CredentialsError with the message `refusal` if there is no such account. Raises KeyExpired if the account's
-    key has expired.
+    Raises CredentialsError with the message `refusal` if `account` is None. Raises KeyExpired if the account's key has
+    expired.
     """
     if account is None:
         raise _refused(refusal)
@@ -153,9 +149,9 @@ def _by_jwt(token: str, store: Store, clock: Callable[[], float]) -> Account:
 class Authentication:
     """Middleware that passes only signed requests to a route.
 
-    The middleware sets `request.state.account` and `request.state.body`. The middleware wraps each route separately. So
-    a request to an unknown path gets a 404 even if the request is not signed. The body is read only here, because the
-    signature covers its bytes.
+    The middleware reads the body, checks the signature, and sets `request.state.account` and `request.state.body`. Each
+    route has its own middleware. So a request to an unknown path gets the HTTP status 404, even if the request is not
+    signed.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -176,11 +172,10 @@ class Authentication:
 
 
 class OnOwnSocket(Authentication):
-    """Authentication that does not check requests on the Unix socket while the database is unavailable.
+    """Authentication that accepts unsigned requests on the Unix socket while the database is unavailable.
 
-    The accounts are in the database, so no signature can be checked without the database. Unchecked requests are safe,
-    because only the user that runs the service can connect to the Unix socket. `request.state.account` is None for an
-    unchecked request.
+    Signatures cannot be checked without the database, which has the accounts. Unsigned requests are safe, because only
+    the user that runs the service can connect to the Unix socket. For such a request, `request.state.account` is None.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -207,5 +202,5 @@ def _admitted(signer: Callable[[bytes], Account], body: bytes, store: Store) -> 
 def signed(
     method: str, path: str, endpoint: Callable[[Request], object], by: type[Authentication] = Authentication
 ) -> Route:
-    """Return a route that accepts only signed requests. `by` is the class that checks the signature."""
+    """Return a route that accepts only signed requests. `by` is the middleware that checks the signature."""
     return Route(path, endpoint, methods=[method], middleware=[Middleware(by)])

@@ -8,8 +8,8 @@ The whole JSON object is checked before a route reads any member. After the chec
 - An object has no two members with the same name.
 - Nothing is nested deeper than MAX_DEPTH levels.
 
-So all values can be stored, compared, printed and passed to any library. A refusal names the wrong member. A member
-with the value null counts as missing.
+So all values can be stored, compared, printed and passed to any library. The error for an invalid object names the
+invalid member. A member with the value null counts as missing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ the same time.
 MAX_DEPTH = 16
 MOST_INTEGER = 2**63
 MAX_SHOWN = 100
-"""The maximum number of characters of a value that are repeated in a refusal. So each refusal is short."""
+"""The maximum number of characters that an error message repeats of a value in the request."""
 
 _JSON_MEDIA = re.compile(r"(?:application|text)/json|[^/\s]+/[^/\s]+\+json")
 """A pattern for the media types of JSON in the header Content-Type."""
@@ -133,7 +133,7 @@ def note_unknown(request: str, fields: Mapping[str, Any], members: Collection[st
 
 
 def value_text(value: Any) -> str:
-    """Return a value as text for a refusal. The text is cut after MAX_SHOWN characters."""
+    """Return a value as text for an error message. The text is cut after MAX_SHOWN characters."""
     written = json_text(value)
     return written if len(written) <= MAX_SHOWN else f"{written[:MAX_SHOWN]}…"
 
@@ -157,9 +157,9 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _values(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    """Yield every text, number, boolean and null in a JSON value, each with its path. Also check the names of members.
+    """Yield every text, number, boolean and null in a JSON value, each with its path.
 
-    Raises ServiceError for an invalid name, and for a value that is nested deeper than `depth` levels.
+    Raises ServiceError for a member with an invalid name, and for a value that is nested deeper than `depth` levels.
     """
     if not isinstance(value, dict | list):
         yield path, value

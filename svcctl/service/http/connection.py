@@ -1,10 +1,12 @@
 """A client's connection to the service, with limits for requests that are not authenticated yet.
 
-uvicorn's own protocol has no limits of size and time. Without such limits, anybody who can connect could fill the
-service's memory and use up its file descriptors. A request that exceeds a limit is answered with an error, and the
-connection is closed. An idle connection without a request is closed without an answer. The module `body` refuses a body
-that is too large. If a request arrives before the previous request is answered, the bytes of the new request wait. They
-are parsed after the answer.
+The HTTP connections of uvicorn have no limits of size and time. Without such limits, anybody who can connect could fill
+the service's memory and use up its file descriptors. If the head of a request is too large, or the request takes too
+long, the client gets an error, and the connection is closed. The module `body` limits the size of bodies. An idle
+connection is closed without an answer.
+
+A client may send several requests without waiting for the answers. Each request is parsed only after the previous
+request was answered.
 
 The connection always uses HTTP/1.x. The header `Upgrade` is ignored, as HTTP allows. Clients of HTTP/1.0 get answers
 without chunks.
@@ -41,20 +43,17 @@ MAX_HEADERS = 100
 PIECE_BYTES = 2048
 """The maximum number of bytes that are parsed at once.
 
-Before each piece is parsed, the service checks whether an earlier request still waits for its answer.
+Before each piece is parsed, the service checks whether a request on the connection still waits for its answer.
 """
 CLOSING_SECONDS = 2.0
-"""The number of seconds between the answer to a refused client and the end of the client's connection.
-
-In this time, the client can read the answer.
-"""
+"""The number of seconds that a refused client has to read the answer before its connection is closed."""
 MAX_IGNORED_BYTES = 2**20
 """The maximum number of bytes that a refused client may send. After more bytes, the connection is closed at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of connections that can be set for a service."""
+    """The limits for the connections of a service."""
 
     connections: int = CONNECTIONS.default_value
     """The maximum number of open connections.
@@ -68,7 +67,7 @@ class Limits:
 
 
 class ServerConnection(HttpToolsProtocol):
-    """uvicorn's HTTP connection with limits. The method `limited` returns the class that is passed to uvicorn."""
+    """An HTTP connection of uvicorn, with limits. The method `limited` returns the class that is passed to uvicorn."""
 
     limits: ClassVar[Limits] = Limits()
 
@@ -86,11 +85,11 @@ class ServerConnection(HttpToolsProtocol):
         """The bytes that have arrived and are not parsed yet."""
         self._arriving = False
         self._current: RequestResponseCycle | None = None
-        """The request of which the head has arrived, but not the whole body. It is None if there is no such request."""
+        """The request whose head has arrived and whose body is not complete. It is None if there is no such request."""
         self._in_fields = False
         """Whether the next bytes may belong to a head or to trailers.
 
-        The parser holds the fields of heads and trailers in memory, and does not limit their length.
+        The parser does not limit the length of heads and trailers, so the connection counts these bytes.
         """
         self._head_bytes = self._held_bytes = self._headers = 0
         self._upgrades = False
@@ -98,10 +97,7 @@ class ServerConnection(HttpToolsProtocol):
         self._answers_due = 0
         """The number of requests that were passed to the application and are not answered yet."""
         self._refusal: EarlyRefusal | None = None
-        """The refusal that ends this connection. It is None until a request is refused.
-
-        No more requests are parsed after a refusal.
-        """
+        """The refusal that ends this connection. It is None until a request is refused."""
         self._refused = False
         self._ignored_bytes = 0
 
@@ -198,8 +194,8 @@ class ServerConnection(HttpToolsProtocol):
     def _parse_unread(self) -> None:
         """Parse the bytes that have arrived. A request is parsed only after the previous request was answered.
 
-        The bytes are parsed in small pieces. A large piece could hold many requests, and a parsed request takes far
-        more memory than its bytes.
+        The bytes are parsed in small pieces. A large piece could hold many requests, and parsed requests take far more
+        memory than their bytes.
         """
         while self._unread and self._waits and self._refusal is None and not self.transport.is_closing():
             piece = bytes(self._unread[:PIECE_BYTES])
@@ -221,8 +217,8 @@ class ServerConnection(HttpToolsProtocol):
     def _parse(self, data: bytes) -> None:
         """Pass bytes to the parser. Raises HttpParserError if the bytes are not a part of an HTTP request.
 
-        If a request has the header `Upgrade`, the parser stops after the head. A new parser then gets the same head
-        without this header, followed by the rest of the bytes.
+        If a request has the header `Upgrade`, the parser stops after the head. Then a new parser gets the head without
+        this header, and after the head the remaining bytes.
         """
         rest = memoryview(data)
         while True:
@@ -294,11 +290,7 @@ class ServerConnection(HttpToolsProtocol):
     # Refusals
 
     def _refuse(self, refusal: EarlyRefusal) -> None:
-        """Refuse the request that is arriving, and end the connection.
-
-        The answers to earlier requests are sent first. The refused request is incomplete, so the application has
-        received either a part of the request or nothing.
-        """
+        """Refuse the request that is arriving, and end the connection after the answers to earlier requests."""
         if self._refusal is not None or self.transport.is_closing():
             return
         self._stop_timer()
@@ -321,8 +313,7 @@ class ServerConnection(HttpToolsProtocol):
     def _answer_refusal(self) -> None:
         """Send the refusal if all earlier requests are answered. Close the connection CLOSING_SECONDS later.
 
-        The delay gives the client time to read the refusal. If a connection is closed while bytes still arrive, the
-        connection is reset, and the client may lose the answer.
+        If the connection were closed at once, the client could lose the answer.
         """
         if self._refusal is None or self._refused or self._answers_due or self.transport.is_closing():
             return
@@ -335,7 +326,7 @@ class ServerConnection(HttpToolsProtocol):
 
 @dataclass(frozen=True, slots=True)
 class EarlyRefusal:
-    """The answer to a request that the connection refuses. The application does not answer such a request."""
+    """An error that the connection itself sends to a client. The application does not answer the refused request."""
 
     status: int
     message: str
@@ -355,15 +346,15 @@ class EarlyRefusal:
 
 
 def _not_http(error: httptools.HttpParserError) -> EarlyRefusal:
-    """Return the refusal of a request that the parser cannot read. The refusal has the parser's reason."""
+    """Return the refusal of a request that the parser cannot read."""
     reason = "" if isinstance(error, httptools.HttpParserCallbackError) else f": {error}"
     return EarlyRefusal(400, f"the request is not HTTP/1.1{reason}")
 
 
 def _fault(headers: Sequence[tuple[bytes, bytes]], version: str) -> str | None:
-    """Return the message about a dangerous fault in a request's headers. Return None if there is no such fault.
+    """Return a message about a dangerous fault in a request's headers. Return None if there is no such fault.
 
-    With such a fault, a proxy and the service could disagree about the end of the request or about its host.
+    A fault is dangerous if a proxy and the service could disagree about the end of the request or about its host.
     """
     codings, lengths, hosts = (
         [value for name, value in headers if name == header]
@@ -388,7 +379,7 @@ class Unchunked:
     """An ASGI application that sends its answers without chunks, for clients that cannot read chunks.
 
     For such a client, the end of the connection marks the end of the answer. If an answer fails after its head was
-    sent, the connection is reset, because a normal end would make the answer look complete.
+    sent, the connection is reset, so that the client notices the failure.
     """
 
     cycle: RequestResponseCycle

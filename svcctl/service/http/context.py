@@ -40,8 +40,8 @@ class Counts:
     """Counters since the start of the service.
 
     `answers` is the number of answers by method and HTTP status. `bytes` is the total size of the bodies of all
-    answers. `late` is the number of events that arrived after the period of their group was closed. Only the event loop
-    uses this class, so no lock is needed.
+    answers. `late` is the number of events that arrived too late for the groups of a query. Only the event loop uses
+    this class, so no lock is needed.
     """
 
     answers: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -67,17 +67,17 @@ class Service:
     query_seconds: float = QUERY_TIME.default_value
     """The maximum number of seconds that the engine may work on a query, or on one step of a continuous query.
 
-    The time that the client needs for reading does not count.
+    The time in which the client reads the answer does not count.
     """
     padding_seconds: float = PADDING_TIME.default_value
-    """The number of seconds without data after which padding is sent, so that the client does not give up."""
+    """The number of seconds without data after which the service sends padding, so that the client does not give up."""
     lag_seconds: float = LAG_TIME.default_value
     """The number of seconds that a continuous query waits for late events after the end of a period."""
     load_limits: LoadLimits = field(default_factory=LoadLimits)
     places: int = QUERY_PLACES.default_value
     share: int = OPEN_QUERIES.default_value
     slice_seconds: float = LONG_PIECE_SECONDS
-    """`places`, `share` and `slice_seconds` are options of the class `QueryTurns`, and are described there."""
+    """An option of the class `QueryTurns`, like `places` and `share`. The class describes these options."""
     line_end: str = LINE_END.default_value
     """The line ending of line formats: lf or crlf."""
     allowed: AllowedHosts = EVERYTHING
@@ -90,20 +90,21 @@ class Service:
     """The names of the tables that the service itself fills. Users may not load events into these tables or drop them.
     """
     uses: Mapping[str, str] = field(default_factory=dict)
-    """The places that the service uses outside its own directory, by name: `folder`, `state` and `engine`."""
+    """The places that the service uses outside its own directory. The keys are `folder`, `state` and `engine`."""
     record: EventsRecord | None = None
-    """The record of the number of events in the service's own file. It is None if the events are in memory."""
+    """The record by which the service notices lost events. It is None if the events are in memory."""
     disk: Disk | None = None
-    """The disk with the service's own files."""
+    """The disk that has the service's own files."""
     stop: Callable[[], None] | None = None
     """A function that ends the process. It is None if no request may stop the service."""
     started: float = field(default_factory=time.time)
     loads: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
-    """The results of the most recent loads, by the names that clients chose for their attempts to load."""
+    """The results of the most recent loads. The key of a result is the ID that the client chose for the load."""
     temporary_tables: TemporaryTables = field(default_factory=TemporaryTables)
     counts: Counts = field(default_factory=Counts)
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
-    """The semaphore that is held while a large body is read, so that only LARGE_BODIES bodies are read at a time."""
+    """A semaphore that is held while a large body is read. At most LARGE_BODIES large bodies are read at the same time.
+    """
     turns: QueryTurns = field(init=False)
     key_uses: KeyUses = field(init=False)
 
@@ -119,7 +120,7 @@ class Service:
     def record_events(self) -> None:
         """Record the number of events, so that the next start of the service can notice lost events.
 
-        If the database cannot be written, nothing is recorded. A later call then records the number.
+        If the database cannot be written, nothing is recorded until the next call.
         """
         if self.record is not None:
             with suppress(StateUnavailable):
@@ -129,14 +130,15 @@ class Service:
         return datetime.fromtimestamp(self.clock(), UTC)
 
     async def look(self, read: Callable[..., T], *arguments: Any) -> T:
-        """Call `read`, which reads the database, and return its result.
+        """Call the function `read`, which reads the database, and return its result.
 
-        If the database is on a server, `read` runs in a thread, so that other requests can be answered in the meantime.
+        If the database is on a server, `read` runs in a thread, so that the service can answer other requests
+        meanwhile.
         """
         if not self.store.shared:
             return read(*arguments)
         return await anyio.to_thread.run_sync(partial(read, *arguments))
 
     def run(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
-        """Run the function `work` in a thread. The work begins at once, unlike a query, which waits for its turn."""
+        """Run the function `work` in a thread. Only queries wait for their turn, so the work begins at once."""
         return asyncio.get_running_loop().run_in_executor(self.executor, work, *arguments)

@@ -43,8 +43,8 @@ _HTTP_STATUS: tuple[tuple[type[SvcctlError], int], ...] = (
 def common_headers(cid: str) -> Mapping[str, str]:
     """Return the headers that every answer has: CID with the ID of the request, and ERRORS with the value `exact`.
 
-    `exact` means that each format has a form for errors that no row can have. An answer with an HTTP status below 400
-    reports an error only in this form.
+    An answer with the HTTP status 200 may still end with an error. The value `exact` means that a client can recognise
+    such an error, because no row has the same form.
     """
     return {CID: cid, ERRORS: "exact"}
 
@@ -52,9 +52,9 @@ def common_headers(cid: str) -> Mapping[str, str]:
 def refusal(error: Exception, cid: str) -> SvcctlError:
     """Return the error that a client gets for an exception.
 
-    A SvcctlError is returned unchanged. Any other exception is a defect of the service. Then the client gets a general
-    error, and the log gets the exception with its traceback. Failures of the service itself and a full disk are logged
-    too.
+    A SvcctlError is returned unchanged. Any other exception is a defect of the service: the client gets a general
+    error, and the log gets the traceback. The log also gets errors with the code 500 or 507, and the error of a full
+    disk.
     """
     if isinstance(error, StateUnavailable) and error.failure is STATE_FULL:
         _log.warning("request %s failed: %s", cid, error.detail)
@@ -78,9 +78,9 @@ def envelope(cid: str, seconds: float, content: Any) -> dict[str, Any]:
 def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, Any]:
     """Make the envelope of an error.
 
-    `status` is 1, `msg` is the message, and `error` has the code and the message. `reason` and `data` come from the
-    error. Some clients look for the message in `object`, which is a list of two texts:
-    - The first text is the message. If the dates of a query are refused, the text begins with the code.
+    The member `status` is 1, `msg` is the message, and `error` has the code and the message. `reason` and `data` come
+    from the error. Some clients look for the message in `object`, which is a list of two texts:
+    - The first text is the message. If the dates of a query are wrong, the text begins with the code.
     - The second text is the message without the hint, and without the position in the query.
     """
     code = codes.code_of(error)

@@ -23,9 +23,9 @@ class Answered:
     another middleware. If a request fails after the head of its answer was sent, the middleware raises the error again,
     and the server closes the connection.
 
-    A client that sends the header `Expect` waits for permission before it sends the body. If the request is answered
-    without this permission, the connection is closed after the answer. Otherwise, the next bytes from the client could
-    be either the body or another request.
+    A client that sends the header `Expect` waits for permission before it sends the body. If the service answers
+    without this permission, it closes the connection after the answer. On an open connection, the service could not
+    know whether the next bytes are the body or another request.
 
     After a loss of events, answers on the Unix socket have the header LOST_TABLES until the loss is confirmed. Only the
     owner of the service can use the Unix socket.

@@ -38,8 +38,8 @@ async def _ping(request: Request) -> Response:
 def _health(request: Request) -> Response:
     """Answer whether the service is healthy. The HTTP status is 503 if the service is not healthy.
 
-    A healthy service can read its database and its tables, and can write to its disk. Lost events do not cause a 503.
-    The answer reports lost events until somebody confirms the loss.
+    A healthy service can read its database and its tables, and can write to its disk. Lost events do not change the
+    HTTP status. The answer reports lost events until somebody confirms the loss.
     """
     service: Service = request.app.state.service
     service.store.check()
@@ -60,8 +60,8 @@ def _metrics(request: Request) -> Response:
 def exposed(service: Service, running: Jobs) -> Iterator[str]:
     """Yield the metrics of a service as text.
 
-    Only the requests and queries of this process are counted. Jobs are counted in the database, so the jobs that other
-    processes run are included.
+    Requests and queries are counted for this process only. Jobs are counted for all processes that use the same
+    database.
     """
     counts, load = service.counts, service.turns.load()
     answers = [({"method": method, "code": str(code)}, n) for (method, code), n in sorted(counts.answers.items())]

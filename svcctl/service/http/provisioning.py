@@ -108,10 +108,10 @@ def _delete_role(store: Store, account: Account, path: Path, body: bytes) -> Any
 
 
 def _route(method: str, path: str, operation: Operation, *, settling: bool = False) -> Route:
-    """Make a route for an operation.
+    """Make a route for an operation. `settling` is true if the operation may change whether a domain can be accessed.
 
-    If `settling` is true, the operation may change the access rights of a domain. After such an operation, jobs and
-    answers without access are ended, and jobs that may run again are resumed.
+    After such an operation, the jobs and answers of domains without access are ended, and the jobs of domains with
+    access are resumed.
     """
 
     def endpoint(request: Request) -> Response:
@@ -154,9 +154,9 @@ def _reseller(account: Account) -> str:
 
 
 def _domain_fields(body: bytes) -> dict[str, Any]:
-    """Return the fields of a new domain from the body of a request. The body may be a copy of another domain's object.
+    """Return the fields of a new domain from the body of a request.
 
-    Unknown fields are refused. Otherwise, if `volume` were misspelt, the domain would get a wrong volume.
+    The body may be a copy of another domain's object. Unknown fields are refused, because they may be misspelt.
     """
     fields = _fields(body)
     for name in fields:

@@ -26,9 +26,9 @@ _MEMBERS = (
 def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: Callable[[str], str]) -> AskedQuery:
     """Read a query from the body of a request.
 
-    `now` is the present time. The keys of `modes` are the known response formats. The function `saved` returns the text
-    of the saved query with a queryId. Raises ServiceError for an invalid field, with the name of the field in the
-    message. Raises the error of `saved` for an unknown queryId.
+    `now` is the present time. The keys of `modes` are the known response formats. `saved` is a function that takes the
+    ID of a saved query and returns the query's text. Raises ServiceError for an invalid field, with the name of the
+    field in the message. Raises the error of `saved` for an unknown ID.
     """
     fields = json_object(body)
     note_unknown("a query", fields, _MEMBERS)
@@ -108,12 +108,11 @@ def _zone(zone: Any) -> timezone:
 
 
 def _keep_alive(value: Any) -> KeepAlive | None:
-    """Return the padding that a query request chooses. Return None if the request chooses no padding.
+    """Return the padding that a query request asks for. Return None if the request asks for no padding.
 
-    Padding is bytes without a meaning, which are sent while there are no rows to send.
-
-    The request names the type of the padding with a text, or with an object that has the member `type`. For csv and
-    tsv, clients send the type `token` without a token, and expect line breaks as padding.
+    Padding is bytes without a meaning, which are sent while there are no rows to send. The request has the type of the
+    padding as a text, or as the member `type` of an object. If the type is `token` and the token is missing, the
+    padding is line breaks. Clients of the formats csv and tsv send this.
     """
     if value is None:
         return None
@@ -136,7 +135,7 @@ def _keep_alive(value: Any) -> KeepAlive | None:
 def _destination(value: Any) -> Destination | None:
     """Return the destination in a query request. Return None if the request has no destination.
 
-    The spelling of the destination's type is not changed. In the request, `params` is an object or a list of objects.
+    In the request, `params` is an object or a list of objects. The spelling of the destination's type is not changed.
     """
     if value is None:
         return None
@@ -162,8 +161,8 @@ def _continues(fields: Mapping[str, Any]) -> str | None:
 def _temporary_table(fields: Mapping[str, Any]) -> str | None:
     """Return the ID of the temporary table that a query reads. Return None if the query reads a stored table.
 
-    Raises ServiceError if a query of a temporary table has a destination or has no end. Such a query would be useless,
-    because the table gets no more events and is soon removed.
+    Raises ServiceError if a query of a temporary table has a destination or has no end, because the table is soon
+    removed.
     """
     table_id = optional_text(fields, "temporaryTable")
     if table_id is not None and fields.get("destination") is not None:

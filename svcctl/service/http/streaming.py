@@ -1,7 +1,7 @@
 """The streamed answer to a query.
 
-The engines work in threads, and the open queries take turns. While a query has no rows to send, padding is sent.
-Padding is a few bytes without a meaning. Because of the padding, the client does not give up.
+The engines work in threads, and the open queries take turns. While a query has no rows to send, the service sends
+padding, so that the client does not give up. Padding is a few bytes without a meaning.
 """
 
 from __future__ import annotations
@@ -34,17 +34,13 @@ from svcctl.service.rendering import ENCODERS, LINE_ENDS, DateStyle, Encoder, Re
 POLL_SECONDS = 0.2
 """The number of seconds between two checks of a continuous query for new events."""
 LATE_HEADER = "x-svc-late"
-"""The name of a request header, with which a client asks for the number of late events.
+"""The name of a request header. With this header, a client asks for the number of late events.
 
-An event is late if it arrives after the period of its group was closed. Only the format json/simple/compact can report
-the number of late events.
+A late event is an event that arrived too late for the groups of a query. Only answers in the format json/simple/compact
+can report the number of late events.
 """
 LEAST_WAIT = 0.01
-"""The minimum number of seconds between two checks of a query's time limit.
-
-While a query waits for its turn, the time does not count towards the limit. Without this minimum, such a query could
-check its limit again and again without a pause.
-"""
+"""The minimum number of seconds between two checks of a query's time limit."""
 
 
 class StreamedAnswer:
@@ -52,8 +48,8 @@ class StreamedAnswer:
 
     The answer begins when the first batch is ready, or after `padding_seconds` without a batch. If the query fails
     before that, the answer is an error envelope. If the query fails later, the stream ends with an error in the format
-    of the answer. With `notes`, the answer reports the number of late events, which have arrived after the period of
-    their group was closed.
+    of the answer. If `notes` is true, the answer reports the number of late events. Late events arrived too late for
+    the groups of the query.
     """
 
     def __init__(
@@ -80,7 +76,7 @@ class StreamedAnswer:
     async def begin(self, step: Step | None) -> None:
         """Start the first query step, and wait for its first batch of rows for at most `padding_seconds`.
 
-        `step` is None if no step can run yet. Then nothing is started.
+        If the first step cannot run yet, `step` is None, and nothing is started.
         """
         encoder = ENCODERS[self._asked.mode]
         if not encoder.streams and self._asked.range.end is None:
@@ -133,7 +129,7 @@ class StreamedAnswer:
         return self._encoder.streams
 
     def headers(self) -> Mapping[str, str]:
-        """Return the HTTP headers that depend on the rows. If the format can be streamed, there are no such headers."""
+        """Return the HTTP headers that depend on the rows. There are no such headers if the format can be streamed."""
         return self._encoder.headers()
 
     @property
@@ -199,7 +195,7 @@ class StreamedAnswer:
     def _read_first(self, step: Step) -> None:
         """Start the engine on a query step, and wait for the first batch.
 
-        No row is encoded yet, so this call can be repeated.
+        This method may be called again for the same step.
         """
         self._end_stream()
         # The engine plans the query here, which takes seconds for the largest queries.
@@ -223,8 +219,8 @@ class StreamedAnswer:
     async def _wait(self) -> None:
         """Wait for the next batch of rows for at most `padding_seconds`.
 
-        The query is stopped if the engine works on the query for longer than its time limit. The query is also stopped
-        when the future `ended` of the query is done, for example because the API key has expired.
+        The query is stopped if the engine has worked on the query for longer than the time limit. The query is also
+        stopped when its future `ended` is done, for example because the API key has expired.
         """
         assert self._next is not None
         until = time.monotonic() + self._service.padding_seconds
@@ -242,7 +238,7 @@ class StreamedAnswer:
                 raise self._query.ended.result()
 
     async def _stop(self, reason: SvcctlError | None = None) -> None:
-        """Interrupt the engine, and wait until the engine no longer works on this query."""
+        """Interrupt the engine, and wait until the engine has stopped working on this query."""
         while self._next is not None and not self._next.done():
             if self._query.waiting:
                 self._next.cancel()
@@ -272,8 +268,8 @@ class StreamedAnswer:
 class AnswerResponse(StreamingResponse):
     """The HTTP response that sends a streamed answer. The answer is always closed, even after a disconnect.
 
-    If the format cannot be streamed, neither head nor body is sent before all rows are ready. If the query fails before
-    that, the answer is an error envelope.
+    If the format cannot be streamed, the response begins when all rows are ready. If the query fails before that, the
+    response is an error envelope.
     """
 
     def __init__(self, answer: StreamedAnswer, encoder: type[Encoder], connection: str) -> None:

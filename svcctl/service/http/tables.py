@@ -1,6 +1,6 @@
 """The routes that list, load, trim, move and drop tables. These routes are additions to the interface.
 
-Every account may see the tables. Only an administrator of the service may change tables, and may see the jobs and saved
+Every account may see the tables. Only an administrator of the service may change a table, or see the jobs and saved
 queries that read a table.
 """
 
@@ -39,15 +39,15 @@ from svcctl.service.state.store import Store
 # A hint about the demo tables, which the service itself fills. It names the setting that switches the demo off.
 _DEMO_SETTING = "for a service without demo events, set SVCCTL_DEMO=0"
 RECENT = 100
-"""The service remembers the results of the last RECENT loads."""
+"""The number of recent loads whose results the service remembers."""
 ENDS_SECONDS = 0.8
-"""If a client asks for the result of a load, the service waits this number of seconds at most until the load ends."""
+"""The maximum number of seconds that a request for the result of a load waits for the end of the load."""
 LAST_MS = 253_402_300_799_999
 """The last moment of the year 9999, in epoch milliseconds."""
 LOAD_MEMBERS = ("files", "table", *LOAD_OPTIONS, "loadId", "attempt")
 _NO_FILES = 'files is not a list of objects with a path, such as [{"path": "/rows.csv"}]'
 FOLDER, FILE = "folder", "file"
-"""The two places where a table can be: the shared folder, and the service's own file."""
+"""The two places where a table can be: in the shared folder, or in the service's own file."""
 _SIZE_SETTINGS = {ACCESS_TABLE: "SVCCTL_ACCESS_EVENTS and SVCCTL_ACCESS_TIME set how much it keeps"}
 
 
@@ -78,11 +78,7 @@ def _drop(request: Request) -> Response:
 
 
 async def _trim(request: Request) -> Response:
-    """Remove the events of a table before a date. Raises Conflict if a job has not read all of these events yet.
-
-    A job saves the number of its delivered rows, and continues after this number of rows. If events that the job has
-    not read were removed, the job would continue at a wrong row.
-    """
+    """Remove the events of a table before a date. Raises Conflict if a job must still read some of these events."""
     service = operated(request, "remove events")
     fields = json_object(request.state.body)
     note_unknown("a trim", fields, ("before",))
@@ -140,7 +136,10 @@ async def _load(request: Request) -> Response:
 
 
 async def _load_ended(request: Request) -> Response:
-    """Answer with the result of a load from which the client has disconnected. Such a load ends soon."""
+    """Answer with the result of a load after the client of the load has disconnected.
+
+    If the load still runs after ENDS_SECONDS, the answer says so.
+    """
     service = operated(request, "load events")
     result = service.loads.get(request.path_params["attempt"])
     if result is None:
@@ -171,8 +170,8 @@ async def _copy(request: Request) -> Response:
 def sources(fields: Mapping[str, Any]) -> list[Source]:
     """Return the files that a request asks to load.
 
-    Each file has a path, and a name for messages. By default, the name is the path. Raises ServiceError for invalid
-    members.
+    Each file has a path, and a name that is used in messages. By default, the name is the path. Raises ServiceError for
+    invalid members.
     """
     files = fields.get("files")
     if not isinstance(files, list) or not files:
@@ -187,9 +186,9 @@ def sources(fields: Mapping[str, Any]) -> list[Source]:
 
 
 def operated(request: Request, what: str) -> Service:
-    """Return the service of a request, if the request's account may administer the service.
+    """Return the service, if the account of the request may administer the service.
 
-    Otherwise raise CredentialsError. `what` is the operation, for the message of the error.
+    Otherwise raise CredentialsError. `what` is the operation, for the error message.
     """
     account: Account = request.state.account
     if not account.operates:
@@ -199,10 +198,7 @@ def operated(request: Request, what: str) -> Service:
 
 
 def _check_changeable(service: Service, name: str, hint: str) -> None:
-    """Raise UsageError if the service itself fills the table `name`.
-
-    Users must not load events into such a table, because they could not remove these events again.
-    """
+    """Raise UsageError if the service itself fills the table `name`. Users may not change such a table."""
     if name in service.live:
         raise UsageError(f"table '{name}' belongs to the service, which writes its events", hint=hint)
 
@@ -248,7 +244,7 @@ def _reads(query: str, table: str) -> bool:
 async def _padded(request: Request, result: asyncio.Future[Any], gone: Event | None = None) -> Response:
     """Answer with the result of long work. Until the result is ready, send blanks, so that the client keeps waiting.
 
-    The event `gone` is set when the client disconnects or the answer is complete.
+    If the client disconnects, the event `gone` is set. It is also set when the answer is complete.
     """
     service: Service = request.app.state.service
     leaving = asyncio.ensure_future(left(request))

@@ -80,7 +80,7 @@ async def _load(request: Request) -> Response:
 
 
 def _columns(fields: Mapping[str, Any]) -> list[Column]:
-    """Return the columns of a temporary table for files without events.
+    """Return the columns that a temporary table gets if its files have no events.
 
     The first column is `eventdate`. Each other name in `emptyColumns` gives a column of type str.
     """
@@ -90,7 +90,7 @@ def _columns(fields: Mapping[str, Any]) -> list[Column]:
 
 
 class _TableHold:
-    """A temporary table that exists as long as its request.
+    """A temporary table that exists as long as the request that made the table.
 
     `loading` is the future of the load. `leaving` is a future that is done when the client disconnects.
     """

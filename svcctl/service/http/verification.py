@@ -2,10 +2,12 @@
 
 The answer is a stream of JSON objects, one on each line:
 
-{"progress": …}   the number of rows compared so far, about twice a second
-{"finding": …}    consecutive rows with the same fault
-{"result": …}     the figures of a job; first those of the older jobs that the verified job continues
-{"error": …}      the reason why the check has ended early
+    {"progress": …}   the number of rows compared so far, about twice a second
+    {"finding": …}    consecutive rows with the same fault
+    {"result": …}     the figures of a job
+    {"error": …}      the reason why the check has ended early
+
+If the job continues older jobs, these jobs are checked too. Their results come first.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def _options(request: Request) -> tuple[int | None, bool]:
 
 
 class _VerificationResponse(StreamingResponse):
-    """The response that sends the results of a check. The check is ended when the client disconnects."""
+    """The response that sends the results of a check. If the client disconnects, the check is ended."""
 
     def __init__(self, checks: Checks, check: JobCheck) -> None:
         super().__init__(self._chunks(), media_type="application/x-ndjson")

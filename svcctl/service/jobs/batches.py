@@ -1,13 +1,12 @@
 """The batches in which a job delivers its rows, and the progress that is saved after each batch.
 
-A job runs its query in steps. Each step reads a part of the events. After each batch, the job saves its progress. The
-progress has the number of delivered rows, the latest date of these rows, and a checkpoint. The checkpoint has the step
-of the last row, and the memo, which is JSON that the destination needs to continue. The log of the job gets an entry
-for each step with rows, and for each file that the destination writes.
+A job runs its query in steps. Each step reads a part of the events. After each batch, the job saves its progress: the
+number of delivered rows, the latest date of these rows, and a checkpoint. The checkpoint has the query step of the last
+row, and the memo. The memo is JSON that the destination needs to continue. The log of the job gets an entry for each
+step with rows, and for each file that the destination writes.
 
-Some destinations have the attribute `repeats`. For such a destination, the job also saves, before each commit, the
-query steps of the batch and the number of its last row. If the job is interrupted during the commit, it delivers the
-same batch again after its restart.
+Some destinations have the attribute `repeats`. Before each commit to such a destination, the job saves which rows the
+batch has. If the job is interrupted during the commit, it delivers the same batch again after its restart.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ Each search may add a query step to the batch. The checkpoint stores all steps o
 checkpoint small.
 """
 FIRST_SECONDS = 3.0
-"""After connecting, the rows of the first batch wait at most this number of seconds for their commit.
+"""The maximum number of seconds that the rows of the first batch wait for their commit.
 
 This time is short, so that a refusal by the destination is noticed soon.
 """
@@ -55,8 +54,7 @@ class SavedProgress:
         """Begin with `progress`, which is already saved.
 
         `keep` is the function that writes new progress to the database, and new entries to the log of the job `job_id`.
-        An earlier job has delivered the first `uncounted` rows. The figure `generated` of the run leaves these rows
-        out.
+        An earlier job has delivered the first `uncounted` rows. These rows do not count as rows that this run has read.
         """
         self.progress = progress
         self.run = run
@@ -70,7 +68,7 @@ class SavedProgress:
         self.progress = progress
 
     def show_generated(self, rows: int) -> None:
-        """Show in the run how many rows were read so far. `rows` also counts rows that are not yet delivered."""
+        """Set the number of rows that the run has read so far. `rows` includes rows that are not yet delivered."""
         self.run.generated = rows - self._uncounted
 
 
@@ -94,9 +92,9 @@ class DeliveryBatches:
         self.written = saved.progress.sent
         """The number of rows written so far, including the rows that wait for their commit."""
         self.step = checkpoint.step
-        """The last query step that was read to its end or from which rows were written."""
+        """The most recent query step from which rows were written, or which was read to its end."""
         self.late: LateEvents | None = checkpoint.late
-        """The number of events that arrived after their period was closed. It is saved with the next progress."""
+        """The number of events that arrived too late for their groups. The number is saved with the next progress."""
         self._destination = destination
         self._saved = saved
         self._date = saved.progress.last_datetime
@@ -129,10 +127,10 @@ class DeliveryBatches:
             self._save(self._destination.memo)
 
     def begin(self, step: Step) -> None:
-        """Remember `step` as the query step of the next row.
+        """Begin to write rows of the query step `step`.
 
-        Some destinations count their rows (`counts`). For such a destination, a batch has rows of only one step. So if
-        the step is new, the current batch is committed, and the new step is saved.
+        If the destination has the attribute `counts`, a batch has rows of only one step. Then a new step commits the
+        current batch, and the new step is saved.
         """
         if self._destination.counts and step != self.step:
             self.commit()
@@ -173,10 +171,9 @@ class DeliveryBatches:
         self._patience = self._destination.patience
 
     def save_late(self) -> None:
-        """Save the number of late events, and the last query step.
+        """Save the number of events that arrived too late for their groups, and the last query step.
 
-        An event is late if it arrives after its period was closed. Do nothing if the saved number is still correct, or
-        if rows wait for their commit.
+        Do nothing if the number has not changed since the last save, or if rows wait for their commit.
         """
         saved = self._saved.progress.checkpoint.late
         if self.late is not None and self.late.count != (saved.count if saved else 0) and self.uncommitted == 0:
@@ -206,12 +203,10 @@ class DeliveryBatches:
         self._saved.save(progress, steps, files)
 
     def _with_batch(self) -> JobProgress:
-        """Prepare the next commit. Return the saved progress, to which the batch of this commit is added.
+        """Prepare the next commit, and return the progress to save before the commit.
 
-        The returned progress also has the memo that the destination returned for the prepared commit.
-
-        The batch includes the last query step even if that step has no rows. Such a step may have closed periods, and
-        an event that arrives after its period was closed counts as late.
+        This is the saved progress with two additions: the batch, and the destination's memo for the prepared commit.
+        The steps of the batch include the last query step, even if this step has no rows.
         """
         assert self.step is not None
         checkpoint = self._saved.progress.checkpoint

@@ -96,9 +96,8 @@ class Checkpoint:
     """The point from which the delivery of a job continues after an interruption.
 
     `step` is the last query step that was saved. It is None before the first delivery. `memo` is JSON that the
-    destination needs to continue. `batch` is a batch that may be delivered already, because its commit has begun. Such
-    a batch is delivered again, with the same rows, before any other rows. `late` has the number of events that arrived
-    after their period was closed.
+    destination needs to continue. `batch` is a batch whose commit has begun. Such a batch is delivered again, with the
+    same rows, before any other rows. `late` has the number of events that arrived too late for their groups.
     """
 
     step: Step | None = None
@@ -146,8 +145,8 @@ class JobProgress:
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object that the database stores for this progress.
 
-        If this job must still deliver the rest of an older job, the object has this rest. Otherwise the object has the
-        saved checkpoint. The object is empty if no checkpoint was saved yet.
+        If this job must still deliver the rest of an older job, the object has only this rest. Otherwise the object has
+        the saved checkpoint. The object is empty if there is no checkpoint.
         """
         if self.before is not None:
             return {"version": VERSION, "rest": self.before.to_json()}

@@ -144,7 +144,7 @@ def _deliver(
 def _is_whole(engines: Engines, steps: Steps, progress: JobProgress) -> bool:
     """Whether all rows of a job's last query step are delivered.
 
-    If so, the job does not need to connect to the destination in order to end this step.
+    If so, the job can end this step without a connection to the destination.
     """
     step, batch = progress.checkpoint.step, progress.checkpoint.batch
     if step is None or batch is not None:
@@ -185,7 +185,7 @@ class _Attempt:
     """The format of the rows at the destination."""
     dates: DateStyle
     only_step: bool
-    """Whether the delivery ends after the query step that the job had begun."""
+    """Whether the attempt delivers only the query step that the job had begun."""
 
     def deliver(self, checkpoint: Checkpoint) -> bool:
         """Deliver the job from `checkpoint`. Return True when the job is complete, and False when it is stopped."""
@@ -219,10 +219,7 @@ class _Attempt:
                 self.batches.commit_in_time()
 
     def _repeat(self, batch: Batch) -> bool:
-        """Deliver a batch again, with the same rows. An earlier run has begun to commit this batch.
-
-        Return False if the run is stopped.
-        """
+        """Deliver the batch of an interrupted commit again, with the same rows. Return False if the run is stopped."""
         for step in batch.steps:
             self._read(step, batch.end)
             if self.run.stopping.is_set():
@@ -234,7 +231,7 @@ class _Attempt:
     def _look(self, step: Step | None) -> Step | None:
         """Return the query step after `step`, or None if the next step cannot run yet.
 
-        Also show and save the number of events that arrived after their period was closed.
+        Also save the number of events that arrived too late for their groups.
         """
         due = self.steps.next(step, self.batches.written)
         late = self.batches.late = self.steps.late_after(step, due, self.batches.written, self.batches.late)
@@ -313,7 +310,7 @@ class _Attempt:
             at += count
 
     def _complete(self, step: Step | None) -> None:
-        """If the job has read all events of the query's range, save the end of this range as the last date of the job.
+        """Save the end of the query's range as the last date of the job, if the job has read all events of the range.
 
         A job that ends earlier, because it has delivered its maximum number of rows, keeps its last date.
         """

@@ -70,9 +70,9 @@ class StoredJob:
     unreadable: str | None = None
     error: tuple[str, ...] = ()
     place: str | None = None
-    """The identifier of the service that has the job's events, see `process.place`.
+    """The identifier of the only service that has the events of the job's table.
 
-    It is None if every process of the service has the events.
+    It is None if all services that use the database have the events.
     """
     holder: str | None = None
     """The process that has the lease of the job, or had the last lease.
@@ -137,7 +137,7 @@ def every(store: Store) -> list[StoredJob]:
 def successor(store: Store, owner: Owner, job_id: str) -> StoredJob | None:
     """Return the owner's job that continues the job `job_id`. Return None if there is no such job.
 
-    If the caller has begun a transaction, nobody else can store such a job before that transaction ends.
+    If the caller has begun a transaction, no such job can be stored before that transaction ends.
     """
     with store.transaction() as connection:
         jobs = select_jobs(connection, store, _JOBS.domain == owner.domain, _JOBS.reseller == owner.reseller)
@@ -160,9 +160,8 @@ class Due:
 def due(store: Store) -> dict[str, Due]:
     """Return the jobs that must run, by ID. These are the RUNNING jobs of active domains and of resellers.
 
-    The service calls this function every second. To be fast, the function reads no JSON. If only one process uses the
-    database, the function reads the database only after a change. A shared database is always read, because a lease may
-    end without a change in the database.
+    The service calls this function every second, so the function must be fast. If only one process uses the database,
+    the result is cached until the database changes.
     """
 
     def read(connection: Connection) -> dict[str, Due]:
@@ -349,9 +348,9 @@ def _change(
 
 
 def _dated(store: Store, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the new values of a job's columns, plus the moments that must change together with these values.
+    """Return the new values of a job's columns, and the moments that change together with these values.
 
-    A new error sets the moment since which the job fails. Newly sent rows set the moment of the last delivery.
+    The first error sets the moment since which the job fails. Newly sent rows set the moment of the last delivery.
     """
     moments: dict[str, Any] = {}
     if "error" in values:
@@ -366,7 +365,7 @@ _AS_STORED = (
     *("id", "type", "friendly_name", "query", "params", "error", "place", "holder", "fence"),
     *("generated", "reached", "accepted", "failing_since", "delivered", "verified", "kept_from"),
 )
-"""The names of the fields of `StoredJob` that are stored unchanged, in columns with the same names."""
+"""The names of the fields of `StoredJob` that are stored unchanged, each in a column with the same name."""
 
 
 def _row(job: StoredJob) -> dict[str, Any]:

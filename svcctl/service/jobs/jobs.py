@@ -1,7 +1,6 @@
 """The job operations of the interface, the statuses of jobs, and the threads that run jobs in this process.
 
-A job is a query with a destination, to which the rows are delivered. The rows are sent by the function `deliver` of the
-module `delivery`. The class `Jobs` gets this function as an argument.
+A job is a query with a destination, to which the rows are delivered. The module `delivery` delivers the rows.
 
     launch ──> RUNNING ── stop ──> STOPPED      RUNNING ── all is delivered ──> COMPLETED
                   ^── start ─────────┘          any ── remove ──> REMOVED, then unknown
@@ -14,12 +13,12 @@ The interface does not define the following cases. This service handles them in 
 - A request to stop or start a COMPLETED job changes nothing and returns the job.
 - If several requests to stop, start or remove a job arrive at the same moment, one succeeds and the others are refused.
   The answer to a request shows the status that this request caused, even if another request has changed the job since.
-- A removed job is deleted with its parameters. Later requests for the job are refused with code 100, like requests for
-  a job that never existed or belongs to another domain.
-- A stop or removal first delivers the rows that were read so far, if the destination accepts these rows within
-  WAIT_SECONDS. Otherwise the thread of the job is fenced. A fenced thread can no longer commit or save. So the progress
-  in the answer is exactly the point from which a restarted job continues. The thread ends when the destination answers.
-  Until then, a restarted job waits for the old thread.
+- A removed job is deleted with its parameters, except if the check of another job needs the removed job. Later
+  requests for the removed job are refused with code 100, like requests for a job that never existed or belongs to
+  another domain.
+- A stop or removal first delivers the rows that were read so far. If the destination does not accept these rows within
+  WAIT_SECONDS, the thread of the job is fenced, so it can no longer commit or save. The answer then has the progress
+  from which a restarted job continues. A restarted job waits until the fenced thread has ended.
 - The jobs of a disabled or pending domain do not run. These jobs keep their status, so the RUNNING jobs continue when
   the domain is enabled. The jobs of a deleted domain are deleted with the domain.
 - If the query of a job fails, the job stops and has the reason in `error`.
@@ -91,8 +90,10 @@ class Jobs:
 
     The process runs each job that it has leased and that must run (see `job_table.DUE`). An operation changes the
     database, and then calls `settle`, which starts and ends threads. If the database fails only during `settle`, the
-    operation has succeeded, and a later call of `settle` starts and ends the threads. If the service has events that no
-    other service has, `place` is the identifier of this service. Jobs that read these events run only in this service.
+    operation has succeeded, and a later call of `settle` starts and ends the threads.
+
+    `place` is the identifier of this service, if the service has events that no other service has. Jobs that read these
+    events run only in this service.
     """
 
     def __init__(
@@ -204,10 +205,10 @@ class Jobs:
     ) -> models.Job:
         """Store a new job and run it.
 
-        `everywhere` is true if every process has the job's events. Then any process may run the job. If the query
-        continues an old job, the old job is stopped in the transaction that stores the new job. The function `follow`
-        makes the new job begin where the old job stopped. Without `follow`, the new job begins at the start of its
-        query's range.
+        `everywhere` is true if every process has the events that the job reads. Then any process may run the job. If
+        the new job continues an old job, the old job is stopped in the transaction that stores the new job. The
+        function `follow` makes the new job begin where the old job stopped. Without `follow`, the new job begins at the
+        start of its query's range.
         """
         name = params.get("friendlyName") or f"{type}_{''.join(secrets.choice(_LETTERS) for _ in range(8))}"
         job = StoredJob(
@@ -260,11 +261,11 @@ class Jobs:
             )
 
     def listed(self, account: Account) -> list[models.Job]:
-        """List the jobs of the account's domain, the oldest first."""
+        """List the jobs of the account's domain or reseller, the oldest first."""
         return [self._shown(job) for job in job_table.owned(self._store, account.owner)]
 
     def every(self) -> list[models.Job]:
-        """List the jobs of all domains."""
+        """List the jobs of all domains and resellers."""
         return [self._shown(job) for job in job_table.every(self._store)]
 
     def get(self, account: Account, job_id: str) -> models.Job:
@@ -372,9 +373,9 @@ class Jobs:
         return job
 
     def _shown(self, job: StoredJob) -> models.Job:
-        """Return a job as the interface shows it.
+        """Return a job as the HTTP interface shows it.
 
-        While a job runs, `event_generated` includes rows that are not yet delivered. `last_datetime` then advances even
+        While a job runs, `event_generated` includes rows that are not yet delivered, and `last_datetime` advances even
         if no event matches the query.
         """
         run = self.runs.get(job.id)
@@ -443,14 +444,14 @@ def _unknown(job_id: str) -> NotFound:
 def _history(
     job: StoredJob, *, late: int | None, accepted: int, runs: bool, failing_since: int | None
 ) -> dict[str, Any]:
-    """Return the members that this service adds to the interface's job object.
+    """Return the members of a job that the interface does not define, and that this service adds.
 
-    Some members are the values that are needed to launch the same job again. Secrets are left out. The other members
-    are figures of the job's run. A member without a value is left out.
+    The members have the query's range, the destination's parameters without secrets, and figures of the job. A member
+    without a value is left out.
 
-    `late` is the number of events that arrived after their period was closed, as counted by the present run. If `late`
-    is None, the saved number is used. `accepted` is the date, in epoch milliseconds, up to which the destination has
-    all events. If that date is unknown, `accepted` is 0.
+    `late` is the number of events that arrived too late for their groups. If `late` is None, the saved number is used.
+    `accepted` is the date, in epoch milliseconds, up to which the destination has all events. If that date is unknown,
+    `accepted` is 0.
     """
     shown = {key for key in destinations.known_keys(job.type) if not is_secret(key)} - {"friendlyName"}
     start, end, launched = None, None, None
@@ -475,7 +476,7 @@ def _history(
 
 
 def _masked(value: Any) -> Any:
-    """Return the value of a parameter, in which the secrets in URLs are masked."""
+    """Mask the secrets in the URLs of a parameter's value."""
     return mask_urls(value) if isinstance(value, str) else value
 
 

@@ -49,9 +49,9 @@ _JOBS = schema.jobs.c
 def claim(store: Store, holder: str, place: str | None, running: Collection[str], seconds: float) -> list[StoredJob]:
     """Lease jobs for this process, and return these jobs with their new fence numbers.
 
-    Only jobs that must run and that no process runs are leased. Jobs with an ID in `running` are left out, because this
-    process already runs them. `place` is the identifier of this service. A job is left out if only another service has
-    the events that the job reads.
+    A job is leased if it must run, and no process runs it. Jobs with an ID in `running` are left out, because this
+    process already runs them. Jobs that read events of another service are left out too. `place` is the identifier of
+    this service.
     """
     with store.transaction() as connection:
         query = select(_JOBS.id).where(job_table.DUE, job_table.free(store), _here(place), _JOBS.id.not_in(running))

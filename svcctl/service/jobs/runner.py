@@ -25,9 +25,10 @@ from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
 
 WAITING_SECONDS = 5.0
-"""A job that waits longer than this number of seconds for the end of its previous run reports the wait in `error`."""
+"""The number of seconds that a job waits for its previous run before the job reports the wait in `error`."""
 MOST_DOUBLED = 4
-"""The delay before the next attempt stops doubling after this number of failures in a row, at 4 s."""
+"""The delay before the next attempt doubles after each failure, up to this number of failures. The delay is then 4 s.
+"""
 
 _log = logging.getLogger("svcctl.service")
 
@@ -62,13 +63,13 @@ class JobRun:
     continue from this date, but from its checkpoint.
     """
     accepted: int = 0
-    """The date, in epoch milliseconds, up to which the destination has all events.
+    """The date, in epoch milliseconds, up to which all events are written to the destination.
 
-    The events of a batch that waits for its commit also count. After a failure of the destination, the date is 0 until
-    the next commit. The date is used only to show how far the delivery lags.
+    Written events count even if their batch is not committed yet. After a failure of the destination, the date is 0
+    until the next commit. The date is used only to show how far the delivery lags.
     """
     late: int | None = None
-    """The number of events that arrived after their period was closed. It is None for a query without periods."""
+    """The number of events that arrived too late for their groups. It is None if no such events were counted yet."""
     stopping: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
     interrupt: Callable[[], None] | None = None
@@ -77,11 +78,11 @@ class JobRun:
     error: tuple[str, ...] | None = None
     """The reason why the job is stuck. It is empty if the job is not stuck.
 
-    The reason is set even while the database cannot be written. `error` is None until this run has set or cleared it.
-    Until then, the job shows the error that an earlier run has saved.
+    The reason is set even while the database cannot be written. `error` is None until this run has set or cleared the
+    reason. Until then, the job shows the error that an earlier run has saved.
     """
     failing_since: int | None = None
-    """The moment, in epoch milliseconds, of the last change from working to failing.
+    """The moment, in epoch milliseconds, at which the job last began to fail.
 
     It is None if the job has not failed in this run.
     """
@@ -97,7 +98,7 @@ class JobRun:
             interrupt()
 
     def fence(self) -> None:
-        """Prevent the thread from saving. After this call has returned, the thread can no longer save."""
+        """Prevent the thread from saving. After this call, the thread can no longer save."""
         with self._saving:
             self.fenced = True
         leases.revoke(self.store, self.job_id, self.token)
@@ -182,7 +183,7 @@ The function returns True when the job is complete, and False when the run is st
 class Runner:
     """Runs jobs. Each job runs in the thread that calls `work`.
 
-    If a job waits for more than `waiting` seconds until its previous run ends, the job reports the wait as its error.
+    If a job still waits for its previous run after `waiting` seconds, the job reports the wait as its error.
     """
 
     deliver: Deliver
@@ -191,8 +192,8 @@ class Runner:
     def work(self, run: JobRun, before: JobRun | None) -> None:
         """Run a job until the job is done or the run is stopped.
 
-        The job begins after its previous run `before` has ended. While the database or the events are unavailable, try
-        again.
+        The job begins when its previous run `before` has ended. The job is tried again while the database or the events
+        are unavailable.
         """
         failures = 0
         while not self._attempt(run, before):

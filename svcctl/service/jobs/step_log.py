@@ -3,8 +3,7 @@
 A job runs its query in steps. Each step reads a part of the events. With the log, the rows of the job can be produced
 again in the same order. A step without rows has no entry, so the log grows only when rows are delivered. Entries are
 written in the transaction that saves the job's progress, and are removed with their job. Older versions of the service
-kept no log. The log of a job from such a version begins with the steps of the checkpoint that the job had at the
-upgrade.
+kept no log, so the log of an old job begins at the upgrade.
 """
 
 from __future__ import annotations
@@ -35,10 +34,11 @@ _STEPS, _FILES = schema.job_steps.c, schema.job_files.c
 class StepEntry:
     """The log entry of a query step with rows.
 
-    `first` is the number of the step's first row. For Kafka, `offset` is the offset up to which the partition was
-    written when the step began. The rows of a step end where the rows of the next entry begin. An entry without a step
-    marks the end of the job's rows. Such an entry exists if a newer job has taken over the delivery of this job's
-    remaining rows.
+    `first` is the number of the step's first row. The rows of the step end where the rows of the next entry begin. For
+    Kafka, `offset` is the offset up to which the partition was written when the step began.
+
+    An entry with `step` None marks the end of the job's rows. A newer job writes such an entry after it has delivered
+    the last rows of this job.
     """
 
     first: int
@@ -50,8 +50,8 @@ class StepEntry:
 class FileEntry:
     """The log entry of a file with the rows from `first` (included) to `end` (not included).
 
-    `sha256` lists the possible SHA-256 hashes of the file, in hexadecimal. There are several if the commit of the file
-    was prepared several times.
+    `sha256` lists the possible SHA-256 hashes of the file, in hexadecimal. There are several hashes if the commit of
+    the file was prepared several times.
     """
 
     number: int

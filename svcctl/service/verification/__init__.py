@@ -88,9 +88,9 @@ class DeliveredJob:
     running: Callable[[], bool]
     """A function that returns whether the job may have delivered more rows since `sent` was read."""
     claimed: Callable[[], Mapping[int, Collection[str]]]
-    """A function that returns the other files that all jobs of the service have in the same place.
+    """A function that returns the files of all jobs of the service in the same place, except the files in `files`.
 
-    `files` are left out. The result maps the number of a file to the hashes that the file can have.
+    The result maps the number of a file to the hashes that the file can have.
     """
     since: int | None
     """A date in epoch milliseconds. Rows before this date may no longer be at the destination."""
@@ -144,14 +144,18 @@ class CheckProgress:
 class CheckTally:
     """The figures that a check has counted.
 
-    `rows` is the number of all rows, and `counts` is the number of rows with each fault. `no_longer_there` counts rows
-    that the destination may have deleted. `not_reproducible` counts rows that cannot be produced again. `not_yet`
-    counts rows that may be delivered, but cannot be checked yet. `hidden` counts those of them that are among `rows`,
-    and that an open Kafka transaction may hide.
+    - `rows`: the number of all rows
+    - `counts`: the number of rows with each kind of fault
+    - `no_longer_there`: the number of rows that the destination may have deleted
+    - `not_reproducible`: the number of rows that cannot be produced again
+    - `not_yet`: the number of rows, or of files, that may be delivered but cannot be checked yet
+    - `hidden`: the number of rows in `not_yet` that an open Kafka transaction may hide
+    - `gap_from`: the earliest date of a row with a fault of GAPS
+    - `last_date`: the latest date of all rows
+    - `hidden_from`: the earliest date of a row that an open Kafka transaction may hide
+    - `notes`: texts for the user
 
-    `gap_from` is the earliest date of a row with a fault of GAPS. `last_date` is the latest date of all rows.
-    `hidden_from` is the date from which on an open Kafka transaction may hide rows. These three dates are in epoch
-    milliseconds. `notes` are texts for the user.
+    Dates are in epoch milliseconds.
     """
 
     rows: int = 0

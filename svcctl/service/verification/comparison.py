@@ -97,9 +97,8 @@ class ExpectedCursor:
     def by_age(self, rows: ExpectedRows) -> Iterator[tuple[ExpectedRows, bool]]:
         """Split rows into older and newer parts. `rows` must be the next rows.
 
-        Yield each part with a bool. The bool is true if the rows of the part are older than `since`, so that they may
-        no longer be at the destination. Rows that cannot be produced again have no date. The age of such rows is
-        decided by the first date after them.
+        Yield each part, and whether its rows are older than `since`. Such old rows may no longer be at the destination.
+        Rows that cannot be produced again have no dates. The first date after these rows decides whether they are old.
         """
         if self._since is None:
             yield rows, False
@@ -115,7 +114,7 @@ class ExpectedCursor:
                 row = end
 
     def _load(self, row: int) -> None:
-        """Load the rows that begin with the number `row`. Raises ValueError if the next rows begin elsewhere."""
+        """Load the rows from the number `row` on. Raises ValueError if the next rows begin with another number."""
         rows = next((rows for rows in self._rows if rows.end > rows.first), None)
         if rows is None or rows.first != row:
             produced = "nothing" if rows is None else f"row {rows.first}"

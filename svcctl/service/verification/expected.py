@@ -1,12 +1,11 @@
 """The rows that a job has delivered, produced again from the log of its query steps.
 
 A step returns the same rows in the same order each time it runs, if all events of the step are still in the table. The
-log has an entry for each step with rows. This entry says how many rows of the step were delivered. If the step returns
-more or fewer rows, the delivery has a fault.
+log has an entry for each step with rows. This entry says how many rows of the step were delivered. If the step now
+returns more or fewer rows, the delivery has a fault.
 
-Steps without an entry in the log had no rows. The check must prove that these steps still have no rows. For this
-purpose, their events are read together with the events of the next step that has an entry. This is possible if three
-conditions are met:
+Steps without rows have no entry in the log. The check must prove that these steps still have no rows. So their events
+are read together with the events of the next step that has an entry. This is possible under three conditions:
 - The steps read events in the order of their arrival.
 - The steps have the same range of dates.
 - The rows do not depend on now().
@@ -55,8 +54,8 @@ class Production:
     faults: list[DeliveryFinding] = field(default_factory=list)
     """The faults of the delivery itself: a step has more or fewer rows than the job has delivered.
 
-    Only delivered rows are numbered. If a fault describes rows that were not delivered, the numbers in the fault begin
-    after the last delivered row of the step.
+    Only delivered rows have numbers. A fault of rows that were not delivered has the numbers that follow the last
+    delivered row of the step.
     """
     first_date: int | None = None
     """The date of the first row in epoch milliseconds. It is None until this row is produced."""
@@ -148,10 +147,10 @@ class Production:
         return self._uses_now
 
     def _of_step(self, steps: Steps, step: Step, start: int, end: int, *, whole: bool) -> Iterator[ExpectedRows]:
-        """Yield the rows of a step. The first row of the step has the number `start`.
+        """Yield the rows of a step with numbers below `end`. The first row of the step has the number `start`.
 
-        Rows with the number `end` or higher are not yielded. `whole` is true if the job has delivered all rows of the
-        step. Then rows with such numbers should not exist.
+        If `whole` is true, the job has delivered all rows of the step. Then the step should have no more rows, and each
+        further row is a fault.
         """
         first = max(self.first, start)
         try:
@@ -195,7 +194,7 @@ class Production:
         return stored.has_removed(plan.table, step.since, step.until, from_ms(step.start).replace(tzinfo=None))
 
     def _is_complete(self, plan: Plan, step: Step, rows: int) -> bool:
-        """Whether a step still has all of its rows although events were removed. `rows` is the expected number of rows.
+        """Whether a step still has all of its rows after events were removed. `rows` is the expected number of rows.
 
         If a row of the step may come from several events, the result is False.
         """

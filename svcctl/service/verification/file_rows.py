@@ -29,12 +29,15 @@ MAX_ALIGNED = 1000
 If more rows in succession are added or missing, they count as altered rows.
 """
 MAX_PAIRS = 4 * MAX_ALIGNED
-"""The maximum number of pairs of equal rows for which every run of equal rows is found.
+"""The maximum number of pairs of equal rows for an exact alignment.
 
-With more pairs, only the first run of MIN_RUN rows or more is found.
+With more pairs, the alignment uses only the first run of at least MIN_RUN equal rows.
 """
 MIN_RUN = 32
-"""A shorter run of rows with few different values may be a coincidence."""
+"""The minimum length of a run of equal rows, if there are more than MAX_PAIRS pairs of equal rows.
+
+A shorter run may be a coincidence.
+"""
 WINDOW_BYTES = 8 << 20
 """The number of bytes of a file that are read ahead to align rows. A record with more bytes is cut."""
 MAX_ADDED = 1_000_000
@@ -142,9 +145,9 @@ def split_records(text: bytes, most: int, rows: Sequence[bytes] = (), *, is_over
     - The quotes are never closed.
     - The next line is one of the expected `rows`.
 
-    `is_over` is true if the file ends at the end of the text. If the file ends with the beginning of an expected row,
-    this beginning is left out. If the file goes on after the text, an incomplete last record is left out, except if it
-    is also the first record.
+    `is_over` is true if the file ends at the end of the text. Then an incomplete last record is left out if an expected
+    row begins with the same text. If the file goes on, an incomplete last record is left out, except if it is the only
+    record.
     """
     lines = frozenset(rows)
     records: list[bytes] = []
@@ -179,7 +182,7 @@ class FileComparison:
     """Compares the records of a file with the expected rows, and adds the faults to `log`.
 
     The expected rows are the next rows of `cursor`. `header` is the line of column names with which the file should
-    begin. It is None if it is not known.
+    begin, or None if this line is not known.
     """
 
     def __init__(
@@ -200,8 +203,8 @@ class FileComparison:
     def compare(self, text: FileText) -> Iterator[None]:
         """Compare all records of the file.
 
-        The first record is skipped as the header. A first record that equals the first expected row is not skipped.
-        Yields from time to time, so that the caller can report progress or stop.
+        The first record is skipped as the header, except if it equals the first expected row. Yields from time to time,
+        so that the caller can report progress or stop.
         """
         header, rows = text.records(1), self._next()
         if rows is None or header != [line for _, line, _ in rows.part(rows.first, rows.first + 1).rows()]:

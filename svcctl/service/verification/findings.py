@@ -1,4 +1,4 @@
-"""The faults that a check has found so far, and their numbers."""
+"""The faults that a check has found so far, and how many rows have each kind of fault."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class FaultLog:
     def __init__(self, cursor: ExpectedCursor) -> None:
         self.tally = CheckTally()
         self.uncertain: FaultKind | None = None
-        """A kind of fault that `ready` does not return, because it is not yet known whether these findings are true."""
+        """A kind of fault that `ready` holds back, because the check does not know yet whether these faults are real.
+        """
         self._cursor = cursor
         self._open: dict[FaultKind, DeliveryFinding] = {}
         self._ready: defaultdict[FaultKind, list[DeliveryFinding]] = defaultdict(list)
@@ -44,8 +45,7 @@ class FaultLog:
     def drop(self, kind: FaultKind) -> int:
         """Delete all faults of a kind, and return the number of their rows.
 
-        `uncertain` must have been set to this kind from the beginning. Then `ready` has not returned faults of this
-        kind.
+        `uncertain` must be this kind since before the first fault, so that `ready` has returned no fault of this kind.
         """
         self._open.pop(kind, None)
         self._ready.pop(kind, None)

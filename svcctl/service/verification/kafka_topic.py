@@ -88,10 +88,10 @@ class PartitionReader:
         settings = {key: text for key in CLIENT_SETTINGS if (text := text_of(destination, key))}
         self.topic = text_of(destination, "topic")
         self.transactions = False
-        """Whether the job has written its rows in transactions.
+        """Whether the job has written its rows in transactions. It becomes true when a sign of a transaction is found.
 
-        The value becomes true when one of two signs of a transaction is found. Each transaction commits an offset of
-        the job's consumer group. Each transaction also ends with an offset that has no message.
+        Each transaction leaves two signs: a committed offset of the job's consumer group, and an offset without a
+        message.
         """
         self._job = job
         self._stopped = stopped

@@ -93,7 +93,7 @@ class PartitionComparison:
         self._held_bytes = 0
         self._stride = MAX_STRIDE
         self._offset = -1
-        """The highest offset of the messages that had the next expected row."""
+        """The highest offset among the messages of the rows that the cursor has passed."""
         self._swapped: int | None = None
         self._waiting: list[Message] = []
 
@@ -155,7 +155,7 @@ class PartitionComparison:
             self._log.tally.not_reproducible += count
 
     def _compare_one(self, message: Message, keys: Sequence[bytes], at: int, last: bool) -> bool:
-        """Compare the message at the position `at`. Return False if later messages must be read before that.
+        """Compare the message at the position `at`. Return False if later messages must be read first.
 
         `last` is true if there are no later messages.
         """
@@ -192,10 +192,10 @@ class PartitionComparison:
         return int(text) if text.isdigit() and len(text) < 20 and (text == b"0" or text[:1] != b"0") else None
 
     def _following(self, row: int, keys: Sequence[bytes], at: int) -> int | None:
-        """Return the row number of the first later message that decides whether `row` came too early.
+        """Return the row number of the next relevant message. If this number is lower than `row`, `row` came too early.
 
-        Only the next MAX_AHEAD messages are read. Return None if no message among them decides. Three kinds of messages
-        are skipped:
+        Only the next MAX_AHEAD messages are read. Return None if none of them is relevant. Three kinds of messages are
+        not relevant:
         - messages without a row number, or with a row number that this check does not cover
         - messages with `row` again, or with a row before the next expected row
         - messages with a row that is already known to have come too early
@@ -276,7 +276,7 @@ class PartitionComparison:
         last.from_ms, last.to_ms = earliest(last.from_ms, skip.from_ms), latest(last.to_ms, skip.to_ms)
 
     def _fill(self, row: int, value: bytes | None, offset: int) -> None:
-        """Record that a row which was missing so far has arrived. The row is now out of order instead of missing."""
+        """Record the arrival of a row that was missing so far. The row is now out of order instead of missing."""
         skip = self._skips[bisect_right(self._skips, row, key=lambda skip: skip.first) - 1]
         line, date = self._release(row)
         self.not_compared += line is None
@@ -314,11 +314,11 @@ class PartitionComparison:
                     self._fault(FaultKind.MISSING, gone, seen, skip.offset, *dates, before=skip.date_before)
 
     def _written_before(self, low: int) -> int:
-        """Return the number of the first row that was certainly written at the offset `low` or a higher offset.
+        """Return the number of the first row that must have the offset `low` or a higher offset.
 
-        Rows before this row may have been deleted, because the partition no longer has offsets below `low`. Each row of
-        a query step takes at least one offset, beginning with the offset of the step. If no offset of a step is known,
-        return `sent`.
+        The partition no longer has offsets below `low`, so earlier rows may have been deleted. Each row of a query step
+        takes at least one offset, beginning with the offset of the step. If no offset of a step is known, return
+        `sent`.
         """
         if not self._job.offsets:
             return self._job.sent
@@ -329,10 +329,10 @@ class PartitionComparison:
         return self._job.sent
 
     def _hidden_from(self, skip: SkippedRows, hidden: int | None) -> int:
-        """Return the number of the first missing row that may be at the offset `hidden` or higher.
+        """Return the number of the first missing row that may have the offset `hidden` or a higher offset.
 
-        Only rows after the last message can be hidden. The offset of each of these rows is below the offset that the
-        job has saved. If no row can be hidden, return `sent`.
+        Only rows after the last message can be hidden. Their offsets are below the offset that the job has saved. If no
+        row can be hidden, return `sent`.
         """
         if skip.offset is not None or self._job.offset is None or hidden is None:
             return self._job.sent

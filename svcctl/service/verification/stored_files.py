@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PIECE_BYTES = 1 << 20
 POLL_SECONDS = 0.1
-"""While a check waits for the storage, it tests at this interval, in seconds, whether it was stopped."""
+"""The maximum number of seconds until a stopped check no longer waits for the storage."""
 SUFFIXES = {"plain": "", "gzip": ".gz", "zip": ".zip"}
 """The endings of file names, by the value of the destination's parameter `format`."""
 
@@ -206,8 +206,8 @@ class _Check:
     def find_foreign(self) -> None:
         """Find foreign files. A foreign file has a name like the files of this job, but is not in the log of any job.
 
-        If the job is running, files with higher numbers than all logged files do not count as foreign, because they may
-        be logged later.
+        While the job is running, files with higher numbers than all logged files are not foreign, because they may be
+        logged later.
         """
         own = {self._files.name(file.number): file.number for file in self._job.files}
         # The storage is asked even if the job has no files, so that refused credentials are noticed.
@@ -239,7 +239,7 @@ class _Check:
     def _answer(self, request: Callable[[], T]) -> T:
         """Run a request to the storage in a thread, and return its result.
 
-        Raises Unavailable soon after the check is stopped. The request itself may then still wait for up to a minute.
+        Raises Unavailable soon after the check is stopped. The request itself may go on for up to a minute.
         """
         answer = in_thread(request, "verify storage")
         while not self._stopped():

@@ -150,8 +150,8 @@ class JobCheck:
     def _of_job(self, job: StoredJob, gap_before: int | None) -> Generator[dict[str, Any], None, int | None]:
         """Yield the findings of a job, and then its result. Return the date of the first gap, in epoch milliseconds.
 
-        A gap is a row with a fault of GAPS. `gap_before` is the date of the first gap in the older jobs. The date
-        is 0 if there is a gap whose date is not known.
+        A gap is a row that is missing, changed or out of order at the destination. `gap_before` is the date of the
+        first gap in the older jobs. For a gap without a known date, the date is 0.
         """
         store, delivered, whole = self._checks.store, *delivered_by(self._checks.store, job)
         production = Production(
@@ -190,9 +190,12 @@ class JobCheck:
     ) -> int | None:
         """Save the date up to which a job is verified, and return this date.
 
-        `reached` is the date up to which rows were checked. Normally the job is verified up to `reached`. If there is a
-        gap, the job is verified only up to the moment before the first gap. If the date of the gap is not known, the
-        job is verified only up to the beginning of its range. Without a gap, a later date of an earlier check is kept.
+        `reached` is the date up to which rows were checked. A gap is a row that is missing, changed or out of order.
+        There are three cases:
+        - Without a gap, the job is verified up to `reached`, or up to the date of an earlier check if that date is
+          later.
+        - With a gap, the job is verified up to the moment before the first gap.
+        - With a gap without a known date, the job is verified up to the beginning of its range.
         """
         gap = earliest(gap_before, tally.gap_from, tally.hidden_from)
         # If `since` is only for this check, older rows that no check has found before do not count as verified.
@@ -214,7 +217,7 @@ class JobCheck:
 
 
 def _has_undated_gap(tally: CheckTally) -> bool:
-    """Whether a check has found a gap for which neither the date nor an earlier date is known."""
+    """Whether a check has found a gap without a known date. A gap is a row that is missing, changed or out of order."""
     return any(tally.counts[kind] for kind in GAPS) and not tally.gap_from
 
 
@@ -285,7 +288,7 @@ def delivered_by(store: Store, job: StoredJob) -> tuple[DeliveredJob, bool]:
     offsets = step_log.offsets(store, job.id, sent)
 
     def goes_on() -> bool:
-        """Whether the job may have delivered more rows, because it runs or was started since."""
+        """Whether the job may have delivered more rows, because it runs, or was started in the meantime."""
         now = job_table.get(store, job.id)
         latest, runs = (progress, False) if now is None else _progress(store, now)
         return running or runs or latest.sent > sent
@@ -323,7 +326,7 @@ def _progress(store: Store, job: StoredJob) -> tuple[JobProgress, bool]:
 
 
 def _claimed(store: Store, job: StoredJob, checked: Collection[FileEntry]) -> dict[int, set[str]]:
-    """Return the files that all jobs of the service have in the place of a job, except the `checked` files of the job.
+    """Return the files of all jobs of the service in the place of a job, except the `checked` files of the job.
 
     The result maps the number of a file to the hashes that the file can have. Files that are about to be completed are
     included.

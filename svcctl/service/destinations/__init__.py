@@ -56,9 +56,9 @@ class JobDestination(Protocol):
     repeats: ClassVar[bool] = False
     """Whether the job must commit a batch again if the commit was interrupted.
 
-    If so, the job calls `prepare` before each commit, and saves the returned memo and the number of the last row. After
-    an interruption, the job commits the same rows again. If the first commit has succeeded, the second commit changes
-    nothing.
+    If so, the job calls `prepare` before each commit, and saves the returned memo and the number of the batch's last
+    row. After an interruption, the job commits the same rows again. If the first commit has succeeded, the second
+    commit changes nothing.
     """
 
     def open(self, sent: int, memo: Memo, head: bytes) -> int:

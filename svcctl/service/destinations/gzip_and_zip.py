@@ -27,7 +27,8 @@ class Counted(io.RawIOBase):
     def drop(self) -> None:
         """Stop writing bytes to the sink.
 
-        This method is called when a file is abandoned, because a zip archive still writes bytes when it is deleted.
+        A zip archive that is abandoned writes its last bytes when Python deletes the archive object. These bytes must
+        not reach the sink.
         """
         self._sink = None
 

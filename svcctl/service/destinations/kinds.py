@@ -52,9 +52,10 @@ class DestinationKind:
     place: tuple[str, ...] = ()
     """The names of the parameters that define where the rows are delivered."""
     handed: tuple[str, ...] = ()
-    """The members of a job's saved memo that are taken over by a new job that continues the job.
+    """The members of the memo that a new job takes over from the old job that it continues.
 
-    The memo is the state of the destination. The members are taken over only if both jobs deliver to the same place.
+    The memo is the saved state of the destination. The members are taken over only if both jobs deliver to the same
+    place.
     """
 
 

@@ -60,10 +60,9 @@ def s3(job_id: str, params: Params, allowed: AllowedHosts) -> NumberedFiles:
 def hdfs(job_id: str, params: Params, allowed: AllowedHosts) -> NumberedFiles:
     """Make the destination hdfs, which writes numbered files: `/logs/web_000.csv`, `/logs/web_001.csv`, ….
 
-    The NameNode is the server in `fs.defaultFS`. A NameNode sends its clients to other servers, the DataNodes, and the
-    client library connects to these servers too. So if the allowed hosts are limited, the NameNode must be listed
-    explicitly, by name or address. The service connects only to an address that was checked, and prefers IPv4, as
-    Hadoop does.
+    The NameNode is the server in `fs.defaultFS`. If the allowed hosts are limited, the NameNode must be listed by name
+    or address. This is required because a NameNode can send its clients to any other server. The service connects only
+    to an address that was checked, and prefers IPv4, as Hadoop does.
     """
     from svcctl.storage.hdfs import Hdfs
 

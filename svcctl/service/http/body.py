@@ -44,7 +44,7 @@ the same time.
 MAX_DEPTH = 16
 MOST_INTEGER = 2**63
 MAX_SHOWN = 100
-"""The maximum number of characters that an error message repeats of a value in the request."""
+"""The maximum number of characters of a value in an error message. A longer value is cut."""
 
 _JSON_MEDIA = re.compile(r"(?:application|text)/json|[^/\s]+/[^/\s]+\+json")
 """A pattern for the media types of JSON in the header Content-Type."""

@@ -9,7 +9,7 @@ from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service.jobs.jobs import CODES as JOBS
 
 INVALID = 1
-"""The code of an error that has no code of its own. It is also the value of `status` in every answer with an error."""
+"""The code of an error without a more specific code. It is also the value of `status` in every answer with an error."""
 CREDENTIALS = 12
 """The code for a request with a missing or wrong key, signature or token."""
 NO_FROM, BAD_FROM, ENDS_FIRST = 405, 406, 408
@@ -31,6 +31,6 @@ class DatesRefused(ServiceError):
 
 
 def code_of(error: SvcctlError) -> int:
-    """Return the value of `error.code` for an error. An error without a code of its own has the code INVALID."""
+    """Return the value of `error.code` for an error. This is INVALID if the error has no more specific code."""
     code = error.code if isinstance(error, ServiceError) else None
     return code if code is not None and (isinstance(error, DatesRefused) or code in _OWN_CODES) else INVALID

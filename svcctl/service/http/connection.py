@@ -218,7 +218,7 @@ class ServerConnection(HttpToolsProtocol):
         """Pass bytes to the parser. Raises HttpParserError if the bytes are not a part of an HTTP request.
 
         If a request has the header `Upgrade`, the parser stops after the head. Then a new parser gets the head without
-        this header, and after the head the remaining bytes.
+        this header, followed by the remaining bytes.
         """
         rest = memoryview(data)
         while True:

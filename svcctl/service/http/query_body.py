@@ -111,8 +111,8 @@ def _keep_alive(value: Any) -> KeepAlive | None:
     """Return the padding that a query request asks for. Return None if the request asks for no padding.
 
     Padding is bytes without a meaning, which are sent while there are no rows to send. The request has the type of the
-    padding as a text, or as the member `type` of an object. If the type is `token` and the token is missing, the
-    padding is line breaks. Clients of the formats csv and tsv send this.
+    padding as a text, or as the member `type` of an object. Clients that read csv or tsv send the type `token` without
+    a token. Then the padding is line breaks.
     """
     if value is None:
         return None
@@ -161,7 +161,7 @@ def _continues(fields: Mapping[str, Any]) -> str | None:
 def _temporary_table(fields: Mapping[str, Any]) -> str | None:
     """Return the ID of the temporary table that a query reads. Return None if the query reads a stored table.
 
-    Raises ServiceError if a query of a temporary table has a destination or has no end, because the table is soon
+    Raises ServiceError if a query of a temporary table has a destination or has no end. A temporary table is soon
     removed.
     """
     table_id = optional_text(fields, "temporaryTable")

@@ -204,7 +204,7 @@ class StreamedAnswer:
         rows = rendering.stream(self._steps.reader, plan, expressions, since=step.since, until=step.until)
         self._stream = self._stream_closing.enter_context(rows)
         batches = iter(self._stream)
-        # The engine returns all groups at once, so a look for a second batch takes no time, and may save a turn.
+        # The engine returns all groups at once. If there is no second batch, the query needs no further turn.
         ahead = 1 if plan.by_event else 2
         read = list(islice(batches, ahead))
         self._batches, self._more = chain(read, batches), len(read) == ahead

@@ -129,8 +129,8 @@ class DeliveryBatches:
     def begin(self, step: Step) -> None:
         """Begin to write rows of the query step `step`.
 
-        If the destination has the attribute `counts`, a batch has rows of only one step. Then a new step commits the
-        current batch, and the new step is saved.
+        If the destination has the attribute `counts`, a batch has rows of only one step. For such a destination, the
+        current batch is committed before a new step begins, and the new step is saved.
         """
         if self._destination.counts and step != self.step:
             self.commit()
@@ -205,8 +205,8 @@ class DeliveryBatches:
     def _with_batch(self) -> JobProgress:
         """Prepare the next commit, and return the progress to save before the commit.
 
-        This is the saved progress with two additions: the batch, and the destination's memo for the prepared commit.
-        The steps of the batch include the last query step, even if this step has no rows.
+        The returned progress is the saved progress with the batch, and with the destination's memo for the prepared
+        commit. The steps of the batch include the last query step, even if this step has no rows.
         """
         assert self.step is not None
         checkpoint = self._saved.progress.checkpoint

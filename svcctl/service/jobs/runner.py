@@ -27,8 +27,7 @@ from svcctl.service.state.store import Store
 WAITING_SECONDS = 5.0
 """The number of seconds that a job waits for its previous run before the job reports the wait in `error`."""
 MOST_DOUBLED = 4
-"""The delay before the next attempt doubles after each failure, up to this number of failures. The delay is then 4 s.
-"""
+"""The maximum number of failures in a row that double the delay before the next attempt. The delay is at most 4 s."""
 
 _log = logging.getLogger("svcctl.service")
 
@@ -69,7 +68,7 @@ class JobRun:
     until the next commit. The date is used only to show how far the delivery lags.
     """
     late: int | None = None
-    """The number of events that arrived too late for their groups. It is None if no such events were counted yet."""
+    """The number of events that arrived too late for their groups. It is None until these events are counted."""
     stopping: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
     interrupt: Callable[[], None] | None = None

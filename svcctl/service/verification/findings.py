@@ -45,7 +45,8 @@ class FaultLog:
     def drop(self, kind: FaultKind) -> int:
         """Delete all faults of a kind, and return the number of their rows.
 
-        `uncertain` must be this kind since before the first fault, so that `ready` has returned no fault of this kind.
+        `uncertain` must be set to this kind before the first fault is added. Otherwise, `ready` may already have
+        returned faults of this kind.
         """
         self._open.pop(kind, None)
         self._ready.pop(kind, None)

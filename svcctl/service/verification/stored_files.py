@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PIECE_BYTES = 1 << 20
 POLL_SECONDS = 0.1
-"""The maximum number of seconds until a stopped check no longer waits for the storage."""
+"""The maximum number of seconds that a check still waits for the storage after the check was stopped."""
 SUFFIXES = {"plain": "", "gzip": ".gz", "zip": ".zip"}
 """The endings of file names, by the value of the destination's parameter `format`."""
 
@@ -97,7 +97,7 @@ def of_s3(job: DeliveredJob, allowed: AllowedHosts) -> FilesOfJob:
 def of_hdfs(job: DeliveredJob, allowed: AllowedHosts) -> FilesOfJob:
     """Return the files of a job with the destination HDFS.
 
-    If the allowed hosts are limited, the NameNode must be listed. The connection then uses an address that was checked.
+    If the allowed hosts are limited, the NameNode must be listed by name or address.
     """
     from svcctl.storage.hdfs import Hdfs
 

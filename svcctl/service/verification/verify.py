@@ -81,7 +81,7 @@ class Checks:
         Raises NotFound if the account has no such job. Raises ServiceError if the job cannot be verified. Raises
         Conflict if a check of this job is running, or if too many checks are running.
         """
-        shown = self.jobs.get(account, job_id)  # read first, so that the progress read later covers its date
+        shown = self.jobs.get(account, job_id)  # before `job`, so that the progress of `job` covers its last date
         job = self.jobs.owned(account, job_id)
         if job.type not in VERIFIABLE or job.request is None:
             reason = f"the destination {job.type} keeps no rows" if job.request is not None else str(job.unreadable)
@@ -175,7 +175,7 @@ class JobCheck:
         for fault in production.faults:
             count = fault.end - fault.first
             tally.add(fault.kind, count, fault.from_ms)
-            if fault.kind is FaultKind.FOREIGN:  # rows without an event, which are also counted as not reproducible
+            if fault.kind is FaultKind.FOREIGN:  # these rows were also counted as not reproducible
                 tally.not_reproducible = max(0, tally.not_reproducible - count)
             yield {"finding": _finding(job, fault)}
         reached = max(self._up_to.get(job.id, job.progress.last_datetime), tally.last_date or 0)

@@ -1,7 +1,6 @@
 """Profiles. A profile names the service to connect to, and contains credentials and default options.
 
-The value of a setting is looked up in this order: flag, environment, profile, default. Each value is stored together
-with its source.
+The value of a setting is looked up in this order: flag, environment, profile, default.
 """
 
 from svcctl.profiles.resolve import Profile, misspelled_variables, resolve

@@ -70,7 +70,7 @@ def in_text(text: str, source: str) -> dict[str, str]:
 def _in_yaml(text: str, source: str) -> Iterator[tuple[int, str, str]]:
     """Yield the line number, the name and the text of each field.
 
-    A field without a value has an empty text. An empty text means that the field is removed from the profile.
+    A field without a value has an empty text, which removes the field from the profile.
     """
     try:
         trees = yaml_text.documents(text)
@@ -106,8 +106,8 @@ class Ask(Protocol):
 def ask_missing(stored: Fields, changes: Mapping[str, str], ask: Ask, note: Callable[[str], None]) -> dict[str, str]:
     """Prompt for the fields that a connection needs. Fields in `stored` or `changes` are not prompted for.
 
-    Returns the answers. If the person gives no answer, the field is not in the result. If an answer cannot be used,
-    `note` is called with the reason before the next prompt.
+    Returns the answers by field. A field without an answer is not in the result. If an answer cannot be used, `note` is
+    called with the reason before the next prompt.
     """
     new_fields = {key for key, text in changes.items() if text}
     field_names = {key.removesuffix("_file").removesuffix("_command") for key in (*stored, *new_fields)}

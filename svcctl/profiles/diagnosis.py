@@ -1,7 +1,7 @@
 """The steps of `profile check`, from reading the profiles file to testing the permissions of the credentials.
 
 Each step is a row of STEPS. A step returns its finding, or raises an error with a hint on what to do. After a failed
-step, the later steps are skipped, because they would fail for the same reason.
+step, the later steps are skipped.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ RENEW_DAYS = 21
 """If a certificate expires within this number of days, `profile check` advises renewing it."""
 
 OK, WARNING, NO, FAILED, SKIPPED = "ok", "warning", "no", "failed", "-"
-"""The outcomes of a step of the diagnosis. `no` means that a permission is missing, which may be intended."""
+"""The outcomes of a step of the diagnosis. `no` means that a permission is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepFinding:
     """The finding of a step of the diagnosis that did not fail.
 
-    `next` describes what the user should do. `next` is empty if nothing needs to be done.
+    `next` is advice to the user; empty if the user need not do anything.
     """
 
     text: str
@@ -81,9 +81,8 @@ class Result:
 class TestedProfile:
     """The profile that is tested, and the requests and responses that were exchanged with its service so far.
 
-    `resolve` returns the profile, and `connect` returns a client. Both functions fail for a broken profile, so only the
-    steps that need the profile or the client call these functions. The argument of `connect` is a function that is
-    called with each exchange.
+    `resolve` returns the profile, and `connect` returns a client. Both functions raise an error for a broken profile.
+    The argument of `connect` is a function that is called with each exchange.
     """
 
     store: ProfileStore
@@ -113,7 +112,7 @@ class TestedProfile:
 
     @cached_property
     def route(self) -> Route:
-        """The object that connects the client of the profile to the service, directly or through a proxy or socket."""
+        """The object that opens connections to the service, directly or through a proxy or socket."""
         profile = self.profile
         urls = (profile.base_url, profile.provisioning_url or profile.base_url)
         return Route(trust(profile.ca_bundle or True, urls), profile.socket, self.environment)
@@ -124,10 +123,7 @@ class TestedProfile:
 
     @property
     def name(self) -> str:
-        """The name of the profile in suggested commands.
-
-        If the profile has no name, the result is the placeholder NAME.
-        """
+        """The name of the profile in suggested commands; the placeholder NAME if the profile has no name."""
         return self.profile.name or "NAME"
 
     @property
@@ -298,8 +294,8 @@ def _tls(subject: TestedProfile) -> StepFinding:
 def _answer(subject: TestedProfile) -> StepFinding:
     """Check that the service answers.
 
-    Raises an error if no operation gets an answer that a working service can give. Such an answer may say that a
-    permission is missing.
+    Raises an error if no operation of PERMISSIONS gets an answer that a working service gives. A working service may
+    answer that a permission is missing.
     """
     errors = list(subject.answers.values())
     heard = [exchange for exchange in subject.exchanges if exchange.status is not None]
@@ -312,9 +308,9 @@ def _answer(subject: TestedProfile) -> StepFinding:
 
 
 def _tls_close(subject: TestedProfile) -> StepFinding:
-    """Check whether the service sends close_notify.
+    """Check whether the service ends TLS connections with the message close_notify.
 
-    Without close_notify, an answer that was cut off can look complete.
+    Without this message, an answer that was cut off can look complete.
     """
     accepted = subject.profile.accepts_any_close
     try:
@@ -353,7 +349,7 @@ def _clock(subject: TestedProfile) -> StepFinding:
 def _credentials(subject: TestedProfile) -> StepFinding:
     """Check the credentials.
 
-    The credentials count as accepted if at least one operation was not refused because of the credentials.
+    The check succeeds if at least one operation got an answer that needs valid credentials.
     """
     errors = list(subject.answers.values())
     if any(not isinstance(error, CredentialsError | NotFound | Unavailable) or _is_ours(error) for error in errors):
@@ -435,10 +431,7 @@ CREDENTIAL_HINTS = {
 
 
 def _query(client: Client, now: float) -> None:
-    """Run a query that returns no rows.
-
-    If the service refuses the query itself, the service has accepted the credentials.
-    """
+    """Run a test query that returns no rows."""
     request = QueryRequest(query="from svcctl.check where false", from_=int(now) - 1, to=int(now), limit=1)
     with client.query(request) as answer:
         for _ in answer.raw():
@@ -462,11 +455,11 @@ def _error_of(subject: TestedProfile, ask: Callable[[Client, float], object]) ->
 
 
 def _surprise(subject: TestedProfile, name: str) -> SvcctlError | None:
-    """Return the error of an operation if a working service would not answer with this error.
+    """Return the error of an operation if the error shows that the service does not work properly; otherwise None.
 
-    Returns None if there is no error, if the service was not available, or if a missing permission or an unknown path
-    explains the error. A service may refuse the query that the check runs. This refusal counts as an error only if
-    another operation fails with the same message. That happens if the domain of the account is disabled or pending.
+    A missing permission, an unknown path and an unavailable service do not count. An error of the test query counts
+    only if another operation fails with the same message. This happens if the domain of the account is disabled or
+    pending.
     """
     error = subject.answers[name]
     if isinstance(error, CredentialsError | Unavailable) or (isinstance(error, NotFound) and not _is_ours(error)):
@@ -478,16 +471,16 @@ def _surprise(subject: TestedProfile, name: str) -> SvcctlError | None:
 
 
 def _is_answered(subject: TestedProfile, name: str) -> bool:
-    """Return whether an operation got an answer that a working service can give."""
+    """Return whether an operation succeeded, or failed only because the service refuses the test query."""
     error = subject.answers[name]
     refused = isinstance(error, ServiceError) and not isinstance(error, CredentialsError | NotFound)
     return error is None or (name == "queries" and refused and _surprise(subject, name) is None)
 
 
 def _is_ours(error: SvcctlError | None) -> bool:
-    """Return whether an error is a refusal of the operation itself, with a specific error code.
+    """Return whether an error has a code that shows that the service knows the operation.
 
-    The error for a web page, for an unknown path or for an empty response with HTTP 404 has no such code.
+    An error about credentials does not count. An unknown path has no such code.
     """
     unspecific = (None, 1, 404)
     return isinstance(error, ServiceError) and not isinstance(error, CredentialsError) and error.code not in unspecific
@@ -496,9 +489,7 @@ def _is_ours(error: SvcctlError | None) -> bool:
 def _ahead(subject: TestedProfile) -> float | None:
     """Return the number of seconds by which this machine's clock is ahead of the service's clock.
 
-    Returns None if the service sends no date.
-
-    The precision is one second, because the service sends whole seconds.
+    Returns None if the service sends no date. The precision is one second.
     """
     for exchange in subject.exchanges:
         for name, value in exchange.answer_headers:

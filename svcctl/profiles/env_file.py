@@ -1,4 +1,4 @@
-"""Files with lines of the form `NAME=VALUE`. A line is read as a shell would read it, or is refused.
+"""Files with lines of the form `NAME=VALUE`. A line that a shell would read in another way is refused.
 
 The message of an error never contains a value, because a value may be a secret.
 """

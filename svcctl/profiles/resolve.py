@@ -43,8 +43,7 @@ ARGUMENT = "argument {}"
 class SettingValue(NamedTuple):
     """The value of a setting, and its source in words: `environment SVCCTL_FORMAT`, `profile prod`, or `default`.
 
-    A secret in a file, or from a command, is read only when it is used. So showing a profile runs no command and prints
-    no secret.
+    Only the method `read` reads a secret from a file or a command.
     """
 
     setting: ProfileSetting
@@ -52,10 +51,9 @@ class SettingValue(NamedTuple):
     source: str
 
     def read(self) -> Any:
-        """Return the value. If the value is a secret in a file, or from a command, this call reads the secret.
+        """Return the value. For a secret in a file or from a command, read the file or run the command.
 
-        Raises ProfileError if the file cannot be read, if the command fails, or if the text of the secret cannot be
-        used.
+        Raises ProfileError if the file cannot be read, if the command fails, or if the secret is not valid.
         """
         if not isinstance(self.value, SecretValue | SecretFile | SecretCommand | MadeOnUse):
             return self.value
@@ -75,8 +73,8 @@ class SettingValue(NamedTuple):
 class Profile:
     """The settings of a profile, with their sources.
 
-    `name` is None if only flags or only the environment describe the connection. If a connection needs a setting that
-    is missing, the property for this setting raises ProfileError. The hint of the error says how to set the setting.
+    `name` is None if flags or environment variables describe the connection without a profile. The property of a
+    missing setting raises ProfileError if a connection needs the setting.
     """
 
     name: str | None
@@ -84,7 +82,7 @@ class Profile:
     values: Mapping[str, SettingValue]
     mappings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
-    """The reasons why some profiles in the file cannot be used."""
+    """The reasons why other profiles in the profiles file cannot be used."""
 
     @property
     def method(self) -> str:
@@ -231,11 +229,11 @@ def resolve(
 
     `flags` contains the options of the command line, such as `profile` and `timeout`, or the arguments of a function
     call. The value of an option that was not given is None. Texts in `flags` are parsed like the texts of environment
-    variables. If `base_url` is set and `profile` is not, the flags alone describe the connection. Credentials in
-    `flags` replace all other credentials. `spelled` is the form in which messages name a flag.
+    variables. If `flags` contains a `base_url` but no `profile`, no profile is used. Credentials in `flags` replace all
+    other credentials. `spelled` is FLAG or ARGUMENT, the form in which messages name a flag.
 
-    `local` returns the fields of a built-in profile. `local` is called only if a built-in profile is chosen. The value
-    of a field may be a function, which is called when the field is used.
+    `local` is called with the name of a built-in profile, and returns its fields. The value of a field may be a
+    function, which is called when the field is used.
     """
     named_by_flag = flags.get("profile") is not None or flags.get("base_url") is not None
     alone = (
@@ -290,17 +288,13 @@ def misspelled_variables(environment: Mapping[str, str]) -> Iterator[str]:
 
 _PREFIX = "SVCCTL_"
 _PREFIX_CHARS = len(_PREFIX) + 1
-"""The number of leading characters that two names of variables must share to be compared.
-
-This rule excludes most variables, so that the module that compares names is rarely loaded.
-"""
+"""The number of characters at the beginning that two similar names of variables must share."""
 
 
 def _without_credentials(fields: Fields, flags: Mapping[str, Any]) -> Fields:
     """Return the fields of a profile without its credentials.
 
-    If a token in `flags` replaces the credentials, the field `auth` stays. A field `auth` with the value `signature` is
-    removed even then.
+    The field `auth` stays if `flags` contains a token and `auth` is not `signature`.
     """
     names = {field for name in CREDENTIALS for field in PROFILE_SETTINGS[name].fields}
     if flags.get("token") is not None and fields.get("auth") != "signature":
@@ -370,7 +364,7 @@ def _resolve_one(
 def _value_of(setting: ProfileSetting, text: str, source: str) -> Any:
     """Parse the text of a setting.
 
-    The text of a credential is not checked here but when it is used, so that every profile can be shown.
+    The text of a credential is checked later, when the credential is used.
     """
     if setting.credential and text:
         return SecretValue(text, f"{setting.name} ({source})")

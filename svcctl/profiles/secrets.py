@@ -1,7 +1,6 @@
 """Secrets: the rule for the text of a secret, and the sources of secrets (values, files and commands).
 
-A source is read only when the secret is used. A command runs only once, because it may prompt for a password. The
-output of the command is stored in the resolved profile.
+A source is read only when the secret is used. A command runs only once, because it may prompt for a password.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ A longer text is probably from the wrong file, or from a command that does not e
 """
 
 _AROUND = "\ufeff \xa0\t\r\n"
-"""The characters that are stripped from both ends of a secret: byte order marks, blanks, tabs and line ends.
+"""The characters that are removed from both ends of a secret: byte order marks, blanks, tabs and line ends.
 
-A no-break space is also a blank. It gets into a secret that is copied from a web page.
+The blanks include the no-break space, which may come from a web page.
 """
 _LINE_END = "[\n\r\x0b\x0c\x85\u2028\u2029]"
 _CONTROL = "[\x00-\x1f\x7f-\x9f]"
@@ -55,8 +54,8 @@ _OTHER_MARKS = {
 def secret_text(data: bytes | str, source: str, *, hint: str | None = None) -> str:
     """Return the text of a secret, without blanks around it: one line of UTF-8 without control characters.
 
-    Raises ProfileError for any other text. The error names the source and contains no part of the text. `hint` is the
-    hint of the error about a text with more than one line.
+    Raises ProfileError for any other text. The message names the source and contains no part of the text. `hint` is the
+    hint of the error about a text with several lines.
     """
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogatepass")  # a text that is not UTF-8 is refused below
@@ -122,8 +121,8 @@ class SecretFile:
     def _bytes(self) -> bytes:
         """Read all bytes of the file or pipe.
 
-        The file is opened without blocking, because a blocking open of a pipe without a writer would wait for ever. If
-        the path is a link, the permissions of the linked file are checked.
+        Raises ProfileError if other users can write to the file. If the path is a link, the permissions of the linked
+        file are checked. The file is opened without blocking, because a pipe may have no writer.
         """
         file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         try:
@@ -189,7 +188,7 @@ _FIRST_LINE = "if the secret is its first line, end the command with: | head -n 
 class MadeOnUse:
     """A credential of the local service.
 
-    The credential is created when it is first used, so that a refused command creates no file.
+    The credential is created when it is first used.
     """
 
     make: Callable[[], str]

@@ -18,10 +18,7 @@ from svcctl.words import did_you_mean, mask, mask_urls
 LOCAL = "local"
 """The name of the built-in profile of the local service."""
 LOCAL_URL = "http://localhost"
-"""The base URL of the local profile.
-
-Requests to this URL are sent to a Unix socket, so the name of the host is not looked up.
-"""
+"""The base URL of the profile `local`. Requests to this URL are sent to a Unix socket."""
 
 BUILT_IN = (LOCAL, "local-reseller")
 """The names of the built-in profiles.
@@ -51,13 +48,11 @@ class ProfileSetting(Setting):
     strictness: Callable[[Any], Any] | None = None
     """A function that returns a sort key for a value; None for a setting that is not a limit.
 
-    The value with the highest key is used, so that the environment cannot loosen a limit of a profile.
+    If a limit is set in several places, the value with the highest key is used. So the environment cannot loosen the
+    limit of a profile.
     """
     check: Callable[[str], object] = str
-    """A function that raises UsageError for a new value that would fail when it is used.
-
-    Stored values are not checked, because a wrong value in one profile must not disable the other profiles.
-    """
+    """A function that raises UsageError for an invalid new value. Stored values are not checked."""
     refusal: ClassVar[type[UsageError]] = ProfileError
 
     @property
@@ -146,7 +141,7 @@ def parse_timeout(text: str) -> float:
 
 
 ANY_CLOSE = "any"
-"""The value of the setting `tls_close` with which any end of a TLS connection is accepted."""
+"""The value of the setting `tls_close` that accepts any end of a TLS connection."""
 
 AUTH_METHODS = ("signature", "token", "jwt")
 

@@ -1,9 +1,9 @@
 """Running a shell command for its output, with limits on time and size.
 
-A command that exceeds a limit is ended, together with the processes that it started. For this purpose, the command runs
-in a new process group, and the whole group is ended. If svcctl is in the foreground of a terminal, the command stays in
-the group of svcctl, because only this group may prompt the person. In this case, the processes of the command are ended
-one by one.
+A command that exceeds a limit is ended, together with the processes that it started. Usually, the command runs in a new
+process group, and the whole group is ended. If svcctl is in the foreground of a terminal, the command stays in the
+process group of svcctl, so that the command can use the terminal. The processes of the command are then ended one by
+one.
 """
 
 from __future__ import annotations
@@ -20,15 +20,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 _TURN_SECONDS = 0.02
-"""The number of seconds between two checks for the end of the command.
-
-The checks are needed because a child process may keep the output open after the end of the command.
-"""
+"""The number of seconds between two checks for the end of the command."""
 _QUIET_SECONDS = 0.2
-"""The number of seconds without output after which the output of an ended command counts as complete.
-
-A child process of the command may keep the pipe open for longer.
-"""
+"""The number of seconds without output after which the output of an ended command counts as complete."""
 _GRACE_SECONDS = 0.5
 """The number of seconds between SIGTERM and SIGKILL."""
 
@@ -52,8 +46,8 @@ class Ended(NamedTuple):
 def run(command: str, *, seconds: float, max_bytes: int) -> Ended:
     """Run a command with /bin/sh. Returns its exit code and its output. Raises CommandTimeout or TooLong.
 
-    If svcctl is in the foreground and its standard input is a terminal, the command can read this input. Otherwise, its
-    input is empty. After the end of the command, a child process may continue to run and keep the pipe open.
+    If svcctl is in the foreground and its standard input is a terminal, the command can read this input. Otherwise, the
+    input of the command is empty. A child process may continue to run after the end of the command.
     """
     with _terminal() as terminal:
         modes = None if terminal is None else termios.tcgetattr(terminal)  # a command can change the terminal's modes
@@ -91,9 +85,9 @@ def _terminal() -> Iterator[int | None]:
 
 
 def _output(process: subprocess.Popen[bytes], deadline: float, max_bytes: int) -> bytes:
-    """Return the output of the command. The command has ended when this function returns.
+    """Wait for the end of the command, and return its output.
 
-    The function does not wait for the end of the pipe, because a child process may keep the pipe open.
+    A child process of the command may keep the pipe open. So the function does not wait for the end of the pipe.
     """
     assert process.stdout is not None
     output, sources = bytearray(), [process.stdout.fileno()]

@@ -47,7 +47,7 @@ class ProfilesDocument(NamedTuple):
     default: str | None
     extra: Mapping[str, Any]
     unclear: Mapping[str, ProfileError]
-    """The profiles that cannot be used because a repeated key makes them ambiguous, each with the error to raise."""
+    """The profiles that a repeated key makes ambiguous, each with the error to raise when the profile is used."""
 
     @property
     def names(self) -> list[str]:
@@ -151,15 +151,14 @@ class ProfileStore(NamedTuple):
         return _parsed(text, self.path)
 
     def before(self) -> ProfilesDocument:
-        """Return the content of the file before a change, even if the file does not exist yet."""
+        """Return the content of the file before a change; empty if the file does not exist yet."""
         return self._replace(origin=None).load()
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Hold the lock of the file during a change. Raises Locked if another process holds the lock for too long.
 
-        If the folder does not exist, it is created. So two processes that create the file at the same time can use the
-        same lock.
+        The lock is in the folder of the file. The folder is created if it does not exist.
         """
         directory = home.expanded_path(self.path, CONFIG_ENVIRONMENT).parent
         with self._writing():
@@ -219,8 +218,8 @@ class ProfileStore(NamedTuple):
     def _save(self, changed: Callable[[], ProfilesDocument]) -> None:
         """Apply a change and write the file.
 
-        The change is first tried without a lock, so that a refused change creates no file. Raises ProfileError if the
-        file has an ambiguous profile, because the new file would contain only one of the meanings of the profile.
+        The change is first tried without a lock, so that an invalid change creates no file. Raises ProfileError if the
+        file contains an ambiguous profile.
         """
         from svcctl.io.yaml_text import yaml_of
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class Paths(NamedTuple):
     """The paths of a service's operations.
 
-    The path `domain` is below the provisioning URL, if such a URL is set. All other paths are below the base URL.
+    The path `domain` is appended to the provisioning URL, if this URL is set. The provisioning URL is the base URL for
+    operations on domains and roles. All other paths are appended to the usual base URL.
     """
 
     query: str = "/search/query"
@@ -87,13 +88,11 @@ def is_loopback(url: str) -> bool:
 
 
 def trust(verify: bool | str, urls: tuple[str, ...]) -> ssl.SSLContext | None:
-    """Return the TLS context that checks the service's certificate; None if no URL begins with https.
+    """Return the TLS context for connections to `urls`; None if no URL begins with https.
 
     `verify` is the path of a CA bundle, or True, or False. If `verify` is False, no certificate is checked. If `verify`
     is True, the environment variables SSL_CERT_FILE and SSL_CERT_DIR can name the trusted authorities. Raises
     UsageError if a file or a directory has no usable certificate.
-
-    No context is made for plain http, because loading the certificate authorities takes longer than a local request.
     """
     if not any(url.startswith("https:") for url in urls):
         return None
@@ -156,7 +155,7 @@ def _check_directories(paths: str) -> None:
 def _problem(directory: str) -> str | None:
     """Explain why OpenSSL finds no certificate in a directory; None if OpenSSL finds one.
 
-    OpenSSL looks only for files with hashes as names. The command 'openssl rehash' creates such names.
+    OpenSSL looks only for files that have a hash as their name. The command 'openssl rehash' creates such names.
     """
     try:
         entries = list(Path(directory).iterdir()) if directory else []
@@ -215,8 +214,8 @@ _FAILURES = {
 _DATES, _NAMES = (9, 10), (62, 64)
 """OpenSSL's error codes for certificates.
 
-The first two codes are for a certificate that is expired or not yet valid. The last two codes are for a certificate of
-another host or address.
+`_DATES` are the codes for a certificate that is expired or not yet valid. `_NAMES` are the codes for a certificate that
+belongs to another host or address.
 """
 
 
@@ -228,8 +227,8 @@ def plain(error: Exception) -> str:
 def tls_failure(error: BaseException, *, connected: bool = False) -> tuple[str, str | None] | None:
     """Return the meaning of a TLS failure, and advice for the user; None if the error is not a TLS failure.
 
-    `connected` says that the TLS handshake was complete before the failure. For a certificate from an unknown CA (see
-    `is_untrusted`), the advice is None. The right advice depends on the profile, which this function does not know.
+    `connected` says that the TLS handshake was complete before the failure. If the CA of a certificate is unknown, the
+    advice is None.
     """
     import ssl
 
@@ -272,7 +271,7 @@ def is_untrusted(error: BaseException) -> bool:
 def first_cause(error: BaseException) -> BaseException:
     """Return the original error, which is at the end of the chain of causes.
 
-    If a library raised an error `from None`, the context of that error counts as its cause.
+    If an error was raised `from None`, its context counts as its cause.
     """
     while (cause := error.__cause__ or (error.__context__ if error.__suppress_context__ else None)) is not None:
         error = cause

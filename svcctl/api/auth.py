@@ -1,7 +1,6 @@
 """The three methods of authorization. Each method adds headers to a request.
 
-A request is signed when it is sent, so a retry gets a new timestamp and a new signature. The `repr` of credentials
-omits secrets.
+Each attempt to send a request gets a new timestamp and a new signature. The `repr` of credentials omits secrets.
 """
 
 from __future__ import annotations

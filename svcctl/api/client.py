@@ -67,14 +67,15 @@ class RawResponse(NamedTuple):
 class Client:
     """A client of one service. Close the client, or use it in a `with` statement.
 
-    `timeout` is in seconds. The timeout limits the wait for a connection and the wait for more bytes. The timeout also
-    limits the delay that the service can ask for in a header Retry-After. `retries` is the number of attempts after the
-    first attempt. `verify` is True, False or the path of a CA bundle. `socket` is the path of a Unix socket that
-    receives all requests, for any host. `transport` is used in place of the network. `clock` returns epoch seconds.
-    With `any_close`, an answer is accepted if its TLS connection was closed without close_notify. `observe` is called
-    with each Exchange and each Retry, and with an UnprovenEnd for the first answer that is accepted because of
-    `any_close`. `environment` contains the variables that may name a proxy. A read-only `guard` raises UsageError for
-    every request that may change something. A guard with `max_rows` raises TooManyRows for an answer with more rows.
+    `timeout` is in seconds. The timeout limits the wait for a connection and each wait for more bytes. If the service
+    asks for a delay in a header Retry-After, the timeout limits this delay, too. `retries` is the number of attempts
+    after the first attempt. `verify` says whether certificates are checked, or is the path of a CA bundle. `socket`
+    is the path of a Unix socket that receives all requests, for any host. `transport` replaces the network. `clock`
+    returns epoch seconds. With `any_close`, an answer counts as complete even if its TLS connection ended without the
+    message close_notify. `observe` is called with each Exchange and each Retry. When `any_close` is needed for the
+    first time, `observe` is called with an UnprovenEnd. `environment` contains the variables that may name a proxy. A
+    read-only `guard` raises UsageError for every request that may change something. A guard with `max_rows` raises
+    TooManyRows for an answer with more rows.
     """
 
     def __init__(
@@ -147,11 +148,10 @@ class Client:
 
         The request is retried until an answer begins. After the beginning of an answer, nothing is retried.
 
-        With `once`, there is a single attempt, because the caller makes the retries. `reader` is the pipe to which the
-        caller writes the answer. ReaderClosed is raised as soon as no process reads this pipe any more. `late` is
-        called with the number of events that arrived too late to be counted in their group. Only svcctl's own service
-        reports this number, and only in the format json/simple/compact. Without `counts`, the guard does not limit the
-        rows, because the caller counts the rows of several answers together.
+        With `once`, there is a single attempt. `reader` is the pipe to which the caller writes the answer. ReaderClosed
+        is raised as soon as no process reads this pipe any more. `late` is called when the service reports events that
+        arrived too late to be counted in a group of the query. Only svcctl's own service reports late events, and only
+        in the format json/simple/compact. Without `counts`, the client's guard does not limit the rows.
         """
         from svcctl.api.response import MODES, QueryResponse
 
@@ -344,7 +344,7 @@ class Client:
     def roles(self, domain: str) -> tuple[Role, ...]:
         """Return the roles of a domain.
 
-        The specification shows no path for this operation. Deployed services use the path that is used here.
+        The specification shows no path for this operation. This method uses the path of deployed services.
         """
         payload = self._payload(self._role_call("GET", domain))
         return tuple(map(_role, records(payload, "name", key="roles")))
@@ -352,7 +352,7 @@ class Client:
     def role(self, domain: str, name: str) -> Role:
         """Return a role with its read-only fields.
 
-        The specification shows no path for this operation. Deployed services use the path that is used here.
+        The specification shows no path for this operation. This method uses the path of deployed services.
         """
         return _role(record(self._payload(self._role_call("GET", domain, name)), "name"))
 
@@ -371,7 +371,7 @@ class Client:
     def delete_role(self, domain: str, name: str) -> None:
         """Delete a role.
 
-        The specification shows no path for this operation. Deployed services use the path that is used here.
+        The specification shows no path for this operation. This method uses the path of deployed services.
         """
         self._done(self._role_call("DELETE", domain, name), NotFound)
 
@@ -386,9 +386,8 @@ class Client:
     ) -> Iterator[RawResponse]:
         """Sign and send any request, and yield the answer before its body is read.
 
-        An answer with an error is also yielded, and no exception is raised for the error. `path` starts with a slash.
-        If the path is an operation on domains, it is appended to the provisioning URL. Any other path is appended to
-        the base URL.
+        No exception is raised for an answer that states an error. `path` starts with a slash. A path of an operation on
+        domains or roles is appended to the provisioning URL. Any other path is appended to the base URL.
         """
 
         def error(start: bytes) -> SvcctlError | None:
@@ -410,7 +409,7 @@ class Client:
     def call(self, method: str, path: str, body: bytes = b"", *, repeatable: bool = False) -> Any:
         """Sign and send any request, and return the decoded content of the answer.
 
-        The envelope, which is the JSON object around the content, is removed. `repeatable` allows retries of a POST.
+        The JSON object around the content (the envelope) is removed. `repeatable` allows retries of a POST.
         """
         call = self._any_call(method, path, body, None)
         return self._payload(call._replace(repeatable=repeatable or call.repeatable))
@@ -432,10 +431,10 @@ class Client:
         )
 
     def _counted_mode(self, call: RepeatableRequest) -> Mode | None:
-        """Return the response format of a query for which the guard limits the rows; None for any other request.
+        """Return the response format of a query if the guard limits the rows of its answer; otherwise None.
 
-        Some formats have rows that cannot be counted. For these formats, raises UsageError if the query has no limit,
-        or if its limit is higher than the guard allows.
+        The rows of some formats cannot be counted. For these formats, raises UsageError if the query has no limit, or
+        if the limit is higher than the guard allows.
         """
         if self._guard.max_rows is None or not self._operations.is_query(call.method, call.url):
             return None
@@ -456,9 +455,9 @@ class Client:
         return mode
 
     def sends_close_notify(self, seconds: float = CLOSE_SECONDS) -> bool | None:
-        """Return whether the service ends TLS connections with close_notify; None if this cannot be observed.
+        """Return whether the service ends TLS connections with the message close_notify; None if this is unknown.
 
-        The client asks the service to close a connection, and waits at most `seconds` until the connection ends.
+        The client asks the service to close a connection, and waits at most `seconds` for the end of the connection.
         """
         closing = Closing(seconds)
         call = self._any_call("GET", self._paths.jobs, b"", {"Connection": "close"})
@@ -475,7 +474,7 @@ class Client:
     def _checked_body(self, response: Response) -> Iterator[bytes]:
         """Yield the body of an answer in any format.
 
-        If the body of an error is cut off, no IncompleteResult is raised, because the HTTP status is sufficient.
+        Raises IncompleteResult if the body was cut off, unless the HTTP status is an error.
         """
         try:
             yield from _body(response)
@@ -493,8 +492,8 @@ class Client:
     def _done(self, call: RepeatableRequest, already: type[ServiceError]) -> None:
         """Send a call that may be repeated. The content of the answer is ignored.
 
-        If the reply to an earlier attempt was lost, an error of class `already` means that the earlier attempt
-        succeeded. The error is then not raised.
+        An error of class `already` says that the change was already made. If the reply to an earlier attempt was lost,
+        this error counts as success.
         """
         lost = False
 

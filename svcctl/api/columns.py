@@ -18,7 +18,7 @@ class ResultColumn:
 
 
 def columns_of(m: object) -> tuple[ResultColumn, ...]:
-    """Return the columns in the member `m` of a compact result, in the order of their `index`.
+    """Return the columns in the member `m` of a result in a compact format, in the order of their `index`.
 
     Raises ValueError if `m` is not an object of columns, or if the indexes are not 0, 1, 2 and so on.
     """
@@ -37,7 +37,7 @@ def columns_of(m: object) -> tuple[ResultColumn, ...]:
 
 
 def columns_listed(metadata: object) -> tuple[ResultColumn, ...]:
-    """Return the columns in the member `metadata` of a compact result, in the order of the list.
+    """Return the columns in the member `metadata` of a result in a compact format, in the order of the list.
 
     Raises ValueError if `metadata` is not a list of columns.
     """
@@ -47,7 +47,7 @@ def columns_listed(metadata: object) -> tuple[ResultColumn, ...]:
 
 
 METADATA = {"m": columns_of, "metadata": columns_listed}
-"""The two members of a compact result that can describe the columns, each with the function that reads the member.
+"""The two members that can describe the columns in a compact format, each with the function that reads the member.
 
 Some services send one of the two members, others send both.
 """

@@ -1,8 +1,6 @@
 """The known destination types: their parameters, the allowed values, and how the local service delivers rows.
 
-The HTTP interface allows any keys in `destination.params`, so svcctl also sends unknown types and unknown keys. The
-table TYPES is used by help, completion, the suggestions for mistyped names, the masking of secrets, and the checks of
-client and service.
+The HTTP interface allows any keys in `destination.params`, so svcctl also sends unknown types and unknown keys.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ class Form(NamedTuple):
     wanted: str
     allows: Callable[[str], bool]
     any_case: bool = False
-    """Whether upper and lower case of the value have the same meaning."""
+    """Whether the case of the value is ignored."""
     read: Callable[[str], Any] = str
     """A function that converts an unquoted text in a YAML file to a JSON value.
 
@@ -69,10 +67,10 @@ class Parameter(NamedTuple):
     needs: tuple[str, str] | None = None
     """The key and the value of another parameter that must be set, too.
 
-    If the value here is empty, the other parameter may have any value.
+    In this pair, an empty value stands for any value.
     """
     place: bool = False
-    """Whether the parameter belongs to the location of a job's numbered files, such as a bucket or a path."""
+    """Whether the parameter is part of the place to which a job writes numbered files, such as a bucket or a path."""
 
     @property
     def required(self) -> bool:
@@ -93,7 +91,7 @@ class Destination:
     type: str
     params: Mapping[str, Any] = field(default_factory=dict)
     parts: Sequence[Mapping[str, Any]] = ()
-    """The parameters as a list of objects, if the user wrote them as such a list."""
+    """The parameters as a list of objects, if the user wrote a list."""
 
     def to_json(self) -> dict[str, Any]:
         return {"type": self.type, "params": [dict(part) for part in self.parts] or dict(self.params)}
@@ -368,10 +366,10 @@ def text_of(destination: Destination, key: str, default: str = "") -> str:
 
 
 def place_of_files(kind: str, params: Mapping[str, Any], job_id: str) -> Mapping[str, str]:
-    """Return the parameters that determine the location of a job's numbered files, such as the bucket and the name.
+    """Return the parameters of the place to which a job writes numbered files, such as the bucket and the file name.
 
-    Two jobs for which the results are equal share one series of files. The result is empty for a destination type
-    without numbered files. In S3, files without a configured name have the job's ID as their name.
+    Two jobs with equal places continue the same series of files. The result is empty for a destination type without
+    numbered files. In S3, the default file name is the job's ID.
     """
     row = TYPES.get(kind)
     keys = [parameter.key for parameter in row.parameters if parameter.place] if row else []

@@ -1,25 +1,22 @@
 """A continuous query that is resumed when its connection breaks, and that delivers every row exactly once.
 
-Delivered rows are remembered by their hash. After a break, the query is sent again, and rows that were delivered before
-are skipped. While all rows are remembered, the query is sent again unchanged. So late events, and events with dates in
-the future, are neither lost nor repeated.
+The module remembers the hashes of delivered rows. After a break, the query is sent again, and rows that were already
+delivered are skipped.
 
-At most MAX_REMEMBERED rows are remembered. If there are more rows, the rows of the oldest seconds are forgotten. In
-this case, the query that is sent after a break starts after the forgotten seconds. An event with a date in the
-forgotten seconds is missed if the service stores the event after the beginning of the break. If even the newest second
-is forgotten, the query cannot be resumed. A second that is later than the service's clock is never taken as the newest
-second. Otherwise, one event with a wrong date in the future would decide where the query is resumed.
+At most MAX_REMEMBERED rows are remembered. If there are more rows, all rows of the oldest second are forgotten.
+The query that is sent after a break then starts after the forgotten seconds. An event is missed if its date
+is in a forgotten second and the service stores the event after the beginning of the break. The query cannot be resumed
+if rows of the newest second are forgotten. The newest second is never later than the service's clock, even if events
+have dates in the future.
 
-A query with a group is always sent again from the newest second, because a late event changes the row of its group.
+A query with a group is always sent again from the newest second, because late events change the rows of groups.
 
 If a query has an end, the service closes the connection when the service's clock has passed this end. The result is
 then complete. A connection that closes earlier counts as broken.
 
-A service also closes the connection when a limit in the query's text is reached. But proxies and restarts close
-connections, too. So this module itself counts the rows of all connections until a limit at the end of the text is
-reached. The limit of the request is handled in the same way. With any other limit or offset in the text, the query
-cannot be resumed. The client does not know the text of a saved query. So a saved query is always sent again, and a
-limit in its text applies to each connection separately.
+If the query has a limit in the request or at the end of its text, this module counts the rows of all connections until
+the limit is reached. With any other limit or offset in the text, the query cannot be resumed. The client does not know
+the text of a saved query. So a limit in a saved query applies to each connection separately.
 """
 
 from __future__ import annotations
@@ -51,18 +48,18 @@ MAX_REMEMBERED = 200_000
 LATE_SECONDS = 60.0
 """The minimum number of seconds between two notes about late events."""
 DATE_SECONDS = 1.0
-"""The precision of the header Date, in seconds. The service's clock may be ahead of the header by up to this number."""
+"""The precision of the header Date, in seconds."""
 QUIET_SECONDS = 1.0
 """The number of seconds without a row after which a new connection counts as caught up.
 
-It is assumed that the connection has then sent all events that were stored during the break.
+The connection has then probably sent all events that were stored during the break.
 """
 
 
 class Memory:
     """Counts how often each row was delivered.
 
-    At most `most` rows are remembered. The rows of the oldest seconds are forgotten first.
+    At most `most` rows are remembered. The rows with the oldest dates are forgotten first.
     """
 
     def __init__(self, most: int = MAX_REMEMBERED) -> None:
@@ -73,7 +70,7 @@ class Memory:
         self._rows = 0
         self._newest: int | None = None
         self._forgotten: int | None = None
-        """The newest second that has forgotten rows; None if no rows are forgotten."""
+        """The newest second with forgotten rows; None if no rows are forgotten."""
 
     def add(self, second: int, row: int, now: float) -> None:
         """Remember a row. `second` is the date of the row in epoch seconds, and `row` is the hash of the row.
@@ -94,10 +91,11 @@ class Memory:
             self._rows -= self._seconds.pop(self._forgotten).total()
 
     def resume(self, *, groups: bool = False) -> tuple[int | None, dict[int, Counter[int]]]:
-        """Return the second from which rows are requested after a break, and the delivered rows that must be skipped.
+        """Return the start of the query that is sent after a break, and the delivered rows that must be skipped.
 
-        With `groups`, the second is always the newest second. Without `groups`, the second is None while all rows are
-        remembered. Raises IncompleteResult if rows of the newest second were forgotten.
+        The start is in epoch seconds. For a query with `groups`, the start is the newest second. For other queries, the
+        start is the first second without forgotten rows; None if no rows are forgotten. Raises IncompleteResult if rows
+        of the newest second are forgotten.
         """
         if self._newest is not None and groups and (self._forgotten is None or self._forgotten < self._newest):
             return self._newest, self._copy()
@@ -118,10 +116,9 @@ class Follow:
     """A continuous query over several connections. Entering the `with` block opens the first connection.
 
     The method `rows` yields the rows until the request's `to` has passed. `request` must ask for the format
-    json/simple/compact. The dates in `request` must be epoch seconds, so that the request means the same range when it
-    is sent again. `reader` has the same meaning as in Client.query. `notify` is called with a text for every break, for
-    every new connection, and for each new reason why no connection can be made. `advice` returns a hint about an error.
-    Any error other than a broken connection is raised.
+    json/simple/compact, and its dates must be epoch seconds. `reader` has the same meaning as in Client.query. `notify`
+    is called with a text about every break, every new connection, and every new reason for a failed attempt to connect.
+    `advice` returns a hint about an error. Any error other than a broken connection is raised.
     """
 
     def __init__(
@@ -148,13 +145,13 @@ class Follow:
         self._left_out = request.skip or 0
         """The number of rows that must still be skipped, because the request has a `skip`."""
         self._undated: str | None = None
-        """A value of eventdate that is not a date, as JSON; None if all values were dates."""
+        """An eventdate that is not a date, as JSON; None if every eventdate was a date."""
         self._connection = ExitStack()
         self._arriving: Iterator[tuple[Any, ...]] = iter(())
         self._first: int | None = None
-        """The second at which the query of the current connection starts; None if the query is unchanged.
+        """The start of the current connection's query, in epoch seconds; None if the start was not changed.
 
-        Rows with earlier dates belong to groups that were already delivered.
+        Rows with earlier dates are skipped.
         """
         self._delivered: Mapping[int, Counter[int]] = {}
         """The rows of earlier connections that the current connection has not sent again yet."""
@@ -173,19 +170,18 @@ class Follow:
         self.columns: Sequence[ResultColumn] = ()
         self.row_count = 0
         self._late, self._late_before = 0, 0
-        """The number of events that arrived too late to be counted in their group.
+        """The number of events that arrived too late to be counted in a group of the query.
 
-        The first number counts the events of the current connection, the second number those of all earlier
-        connections.
+        `_late` counts the events of the current connection. `_late_before` counts those of all earlier connections.
         """
         self._late_noted, self._late_noted_at = 0, -math.inf
         self._lag = 0.0
         self._since: str | None = None
-        """The time at which the connection broke, as text; None as soon as a new connection has caught up."""
+        """The time at which the connection broke, as text; None while no rows are missing."""
         self._again = 0.0
-        """The time of the new connection's last row, or of the connection itself if it has sent no row yet.
+        """The time at which the new connection sent its last row; 0 while there is no connection.
 
-        The time is 0 while there is no connection.
+        Before the first row, this is the time at which the connection was made.
         """
         self._behind = 0.0
         """The time at which the new connection was made, in epoch seconds of the service's clock."""
@@ -202,8 +198,7 @@ class Follow:
     def broken(self) -> IncompleteResult | None:
         """The error to raise if reading ends now; None if no rows are missing.
 
-        Rows are missing while there is no connection. Rows are also missing until a new connection has sent the events
-        that were stored during the break.
+        After a break, rows are missing until a new connection has sent all events that were stored during the break.
         """
         if self._since is None or self.row_count == self._limit or 0 < self._again <= self._clock() - QUIET_SECONDS:
             return None
@@ -212,7 +207,7 @@ class Follow:
         return IncompleteResult(f"the result is incomplete: {why}")
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows as they arrive, until a limit or the end of the range is reached."""
+        """Yield the rows as they arrive, until a limit or the end of the time range is reached."""
         while self.row_count != self._limit:
             try:
                 for row in self._new_rows():
@@ -239,12 +234,12 @@ class Follow:
 
     @property
     def _has_ended(self) -> bool:
-        """Whether the end of the query's range may have passed, by the service's clock."""
+        """Whether the service's clock may have passed the end of the query's time range."""
         end = self._request.to
         return isinstance(end, int | float) and self._clock() + self._ahead + DATE_SECONDS >= end
 
     def _new_rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield those rows of the current connection that earlier connections have not delivered."""
+        """Yield the rows of the current connection that were not delivered before."""
         at = next((index for index, column in enumerate(self.columns) if column.name == "eventdate"), None)
         for row in self._arriving:
             if self._since is not None and at is not None:
@@ -257,16 +252,16 @@ class Follow:
             yield row
 
     def _catch_up(self, date: Any) -> None:
-        """Check from a row's date whether the new connection has caught up.
+        """Note the date of a row that a new connection has sent.
 
-        The connection has caught up if the date is not before the start of the connection.
+        If the date is not before the start of the connection, no rows are missing any more.
         """
         self._again = self._clock()
         if isinstance(date, int | float) and date >= self._behind * 1000:
             self._since = None
 
     def _is_new(self, date: Any, row: tuple[Any, ...]) -> bool:
-        """Return whether earlier connections have not delivered a row. If the row is new, remember it."""
+        """Return whether a row was not delivered before. A new row is remembered."""
         if isinstance(date, bool) or not isinstance(date, int | float) or not math.isfinite(date):
             self._undated = json.dumps(date)
             return True
@@ -304,8 +299,8 @@ class Follow:
     def _same_columns(self, now: Sequence[ResultColumn]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
         """Return a function that reduces a row to the columns of the first connection.
 
-        `now` is the columns of the current connection. The table may have more columns than before. Raises ServiceError
-        if a column is missing now or has another type, because new rows could then not be compared with delivered rows.
+        `now` contains the columns of the current connection. Raises ServiceError if a column of the first connection is
+        missing or has another type.
         """
         places = [now.index(column) for column in self.columns if column in now]
         if len(places) < len(self.columns):
@@ -318,7 +313,7 @@ class Follow:
     def _came_late(self, count: int, lag: float) -> None:
         """Note the number of late events that the service reports.
 
-        `lag` is the number of seconds by which an event may be late and still be counted in its group.
+        `lag` is the maximum number of seconds by which an event may be late and still count in a group.
         """
         self._late, self._lag = count, lag
         if self._clock() >= self._late_noted_at + LATE_SECONDS:
@@ -377,8 +372,8 @@ class Follow:
 def _limits(request: QueryRequest) -> tuple[int | None, list[str]]:
     """Return the limit for all connections together, and the keywords that prevent resuming the query.
 
-    The limit is None if the query has no limit. The keywords are `limit` and `offset`, if the query uses them in a
-    place where each connection would count the rows separately.
+    The limit is the smaller of the request's limit and a limit at the end of the query's text; None if there is
+    neither. The keywords are `limit` and `offset`, if the text contains them in other places.
     """
     limits = [] if request.limit is None else [request.limit]
     removing = ("where", "group", "limit", "offset")

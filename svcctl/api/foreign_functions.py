@@ -1,7 +1,6 @@
 """Functions of other query languages, with advice on what to write in their place.
 
-The service uses the advice when it refuses a query, and 'svcctl help NAME' shows the advice. So this module imports
-nothing from the service.
+The service uses the advice when it refuses a query, and 'svcctl help NAME' shows the advice.
 """
 
 from __future__ import annotations
@@ -112,13 +111,16 @@ _ELSEWHERE = {
 }
 """Advice by the name of the function.
 
-The names here have no underscores, because some languages write the same name with underscores and others without.
+The names are in lower case and without underscores.
 """
 _PERCENTILE = re.compile(r"p(?:erc)?(\d{1,2})")
 
 
 def function_answer(name: str, arguments: str = "…") -> str | None:
-    """Return advice for a function of another query language, with its arguments; None for an unknown name."""
+    """Return advice on replacing a function of another query language; None for an unknown name.
+
+    `arguments` is the text of the function's arguments, which the advice may contain.
+    """
     name = name.casefold().replace("_", "")
     if match := _PERCENTILE.fullmatch(name):
         return f"write percentile(…, {match[1]})"

@@ -78,18 +78,16 @@ def split_name(name: str) -> tuple[str, str | None]:
 
 
 def is_whole(text: str) -> bool:
-    """Return whether a text is a UUID, which is the form of job IDs in the interface."""
+    """Return whether a text is a UUID, as job IDs are in the HTTP interface."""
     return re.fullmatch(_FULL_ID, text) is not None
 
 
 def resolved(texts: Iterable[str], jobs: Callable[[], Iterable[Job]], *, changes: bool = False) -> list[str]:
     """Return the IDs of the jobs that the texts name, without duplicates.
 
-    Raises UsageError if a text matches several jobs. If the command `changes` the jobs, also raises UsageError for the
-    beginning of an ID with fewer than MIN_ID_CHARS characters.
-
-    `jobs` returns all jobs that the service lists. A text that matches no job is returned unchanged. Such a text may be
-    the ID of a job that the service does not list, and the IDs of some services are not UUIDs.
+    `jobs` returns all jobs that the service lists. A text that matches no job is returned unchanged, because it may be
+    the ID of a job that is not listed. Raises UsageError if a text matches several jobs. With `changes`, also raises
+    UsageError for an abbreviated ID of fewer than MIN_ID_CHARS characters.
     """
     return list(dict.fromkeys(text if is_whole(text) else _resolved(text, list(jobs()), changes) for text in texts))
 
@@ -120,7 +118,7 @@ def _ambiguous(text: str, jobs: Sequence[Job], *, called: bool) -> UsageError:
 
 
 def namesakes(job: Job, jobs: Iterable[Job]) -> str | None:
-    """Return a sentence which says that other jobs have the same friendly name; None if the name is unique."""
+    """Return a sentence about other jobs with the same friendly name; None if there are none."""
     others = [other for other in jobs if other.friendly_name == job.friendly_name and other.id != job.id]
     if not others or not job.friendly_name:
         return None
@@ -145,7 +143,7 @@ def shortest(ids: Iterable[str]) -> int:
 
 
 def _alike(text: str, other: str) -> int:
-    """Return the length of the longest beginning that two texts share, in characters."""
+    """Return the number of characters that two texts share at their beginning."""
     at = 0
     for at, (left, right) in enumerate(zip(text, other, strict=False)):
         if left != right:

@@ -15,9 +15,9 @@ from svcctl.errors import NotFound, Unavailable
 class Watched(NamedTuple):
     """A job at one moment, with its rate in events per second and its lag in seconds.
 
-    The rate is the average since the previous reading; None at the first reading. The rate counts eventsSent. For a
-    service that states eventsSent only for completed jobs, the rate counts eventGenerated. The lag is None for a job
-    that is not running. `short` is the shortened ID, which is different for each job.
+    The rate is the average since the previous reading; None at the first reading. The rate counts the field
+    `eventsSent`. If the service states this field only for completed jobs, the rate counts `eventGenerated`. The lag is
+    None for a job that is not running. `short` is the shortened ID, which is different for each job.
     """
 
     job: Job
@@ -118,7 +118,7 @@ def _watched(job: Job, at: int, size: int, then: int, before: Job | None) -> Wat
 def _growth(before: Job, after: Job) -> int | None:
     """Return the number of events that a job sent between two readings; None if the number is unknown.
 
-    If a reading has no eventsSent, the result is the number of events that the job generated.
+    If a reading has no `eventsSent`, the result is the number of events that the job generated.
     """
     for then, now in ((before.events_sent, after.events_sent), (before.event_generated, after.event_generated)):
         if then is not None and now is not None:

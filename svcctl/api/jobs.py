@@ -106,9 +106,9 @@ def _check_hope(job: Job, states: Collection[str]) -> None:
 
 
 class Changed(NamedTuple):
-    """A job after an operation, and the reason why the operation did not change the job.
+    """A job after an operation.
 
-    The reason is in `left`. `left` is None if the operation changed the job.
+    `left` is the reason why the operation did not change the job; None if the operation changed the job.
     """
 
     job: Job

@@ -48,9 +48,9 @@ def value_of(body: bytes) -> Any:
 
 
 def without_bytes(text: str) -> str:
-    r"""Replace each lone JSON escape that Python would decode like a byte that is not UTF-8.
+    r"""Replace each JSON escape from \udc80 to \udcff that is not part of a surrogate pair.
 
-    The replacement, \udc00, has the same length.
+    Python would decode such an escape like a byte that is not UTF-8. The replacement, \udc00, has the same length.
     """
     if not any(map(text.__contains__, _LOW)):
         return text

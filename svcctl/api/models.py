@@ -47,7 +47,7 @@ def _text(value: object) -> str | None:
 
 
 class JobStatus(StrEnum):
-    """The states of a job in the interface."""
+    """The states of a job in the HTTP interface."""
 
     RUNNING = "RUNNING"
     STOPPED = "STOPPED"
@@ -164,7 +164,7 @@ class Domain:
 
 
 def is_amount(value: float) -> bool:
-    """Return whether a value can be the time or the volume of a domain: a finite number of at least 0."""
+    """Return whether a value is a finite number of at least 0, as the `time` and `volume` of a domain must be."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
@@ -184,8 +184,8 @@ def is_built_in(role: str) -> bool:
 class Role:
     """A custom role. In an update, a field that is None stays unchanged, and `()` empties the field.
 
-    The value `*` of the interface means everything. In `policies` and `applications`, `*` is the only element. In
-    `resource_ids`, `*` is the only key.
+    The value `*` means everything. It is the only element of `policies` or `applications`, or the only key of
+    `resource_ids`.
     """
 
     name: str | None = None

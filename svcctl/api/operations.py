@@ -1,8 +1,7 @@
 """The rule that decides whether a request only reads. The rule uses the method, the URL and the body of the request.
 
-Read-only clients use this rule, and so does the cache of names for completion. Any other request counts as a change,
-even if this client does not know the request. The method alone cannot decide this, because jobs are stopped and started
-by GET requests.
+Read-only clients use this rule. All other requests count as changes, including requests that this client does not
+know. The method is not sufficient to decide, because GET requests stop and start jobs.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ OWN_READS = (
 CHECKED_JOB = f"/service/jobs/{JOB}/verify"
 """The path of svcctl's own service that checks the rows at a job's destination.
 
-A GET request on this path changes something if its parameters ask the service to store the date of `from`. Otherwise,
-the request only reads.
+A GET request on this path can ask the service to store the date in the parameter `from`. Such a request is a change.
+All other GET requests on this path only read.
 """
 OWN_POST_READS = ("/service/domain/check", "/service/temporary-table")
 """The paths of svcctl's own service on which a POST request leaves no change after the end of the request."""
@@ -43,14 +42,11 @@ _ROUTING = re.compile("method|url|uri|path", re.IGNORECASE)
 Examples are X-HTTP-Method-Override and X-Original-URL.
 """
 _JOB_VERBS = frozenset({"stop", "start", "remove"})
-"""The names of operations on jobs. In a path, these words are never taken for a job's ID.
-
-A service may have such a word in the place where this client expects the ID.
-"""
+"""The names of operations on jobs. In a path, these words are never taken for a job's ID."""
 
 
 class Operations(NamedTuple):
-    """The URLs and paths of one service, from which the operation of a request is recognised."""
+    """The URLs and paths of one service. They are used to recognise the operation of a request."""
 
     base_url: str
     provisioning_url: str
@@ -80,8 +76,8 @@ class Operations(NamedTuple):
     def is_repeatable(self, method: str, url: str, body: bytes, headers: Iterable[str] = ()) -> bool:
         """Return whether the service may carry out a request twice without harm.
 
-        The result is True for requests that only read, and for all methods that HTTP calls idempotent. The result is
-        False for the paths that stop, start and remove jobs, because a GET request changes a job there.
+        The result is True for requests that only read, and for all methods that HTTP calls idempotent. The exceptions
+        are requests that stop, start or remove a job. For these requests, the result is False.
         """
         if self.change(method, url, body, headers) is None:
             return True
@@ -118,7 +114,7 @@ def _matches(url: str, pattern: str) -> bool:
 def _is_segment(segment: str, expected: str) -> bool:
     """Return whether a segment of a path matches `expected`, which is a text or a placeholder for a name.
 
-    Some services decode a path and then split it into segments, others first split the path. A name matches only if
+    Some services decode a path before they split it into segments, others split the path first. A name matches only if
     both kinds of services read the same name.
     """
     if expected not in (JOB, NAME, ROLE):

@@ -1,4 +1,4 @@
-"""The operations of svcctl's own service that the interface does not have: tables, loads, and several checks."""
+"""The operations of svcctl's own service that the HTTP interface does not have: tables, loads, and several checks."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TableExtent(StoredTable):
     newest: int | None
     bytes: int | None
     live: bool = False
-    """Whether the service itself writes the table's events."""
+    """Whether the events of the table are written by the service itself."""
     jobs: tuple[ReadingJob, ...] = ()
     queries: tuple[str, ...] = ()
 
@@ -69,8 +69,7 @@ class TableExtent(StoredTable):
     def from_json(cls, source: Mapping[str, Any]) -> TableExtent:
         """Read a table from JSON.
 
-        Raises NotFound if the object does not describe a table, because such an answer is not from svcctl's own
-        service.
+        Raises NotFound if the object does not describe a table.
         """
         if not {"name", "columns", "events"} <= source.keys():
             raise NotFound("the service does not describe its tables")
@@ -92,10 +91,11 @@ class Status:
     """The state of the service.
 
     `started` is in epoch milliseconds. `address` is the host and the port of the service, if the service also listens
-    on TCP. `uses` names the shared folder, the shared state and the engine, if the service uses them. `problems` are
-    the reasons why the service cannot work at present. `foreground` says whether the log of the service goes to stderr.
-    `lost` describes a loss of events until somebody confirms the loss. Each element of `expiring` is the name of a key
-    that expires soon, and its expiry in epoch milliseconds.
+    on TCP. `uses` contains the locations of the shared folder (`folder`), the shared database (`state`) and the query
+    engine (`engine`), if the service uses them. `problems` are the reasons why the service cannot work at present.
+    `foreground` says whether the log of the service goes to stderr. `lost` describes a loss of events until somebody
+    confirms the loss. Each element of `expiring` is the name of a key that expires soon, and its expiry in epoch
+    milliseconds.
     """
 
     version: str
@@ -192,8 +192,7 @@ def trim(client: Client, name: str, before: int) -> tuple[int, TableExtent]:
 def copy(client: Client, name: str, to: str) -> int:
     """Move a table, and return the number of its events.
 
-    If `to` is `folder`, the table is moved to the shared folder. If `to` is `file`, the table is moved to the service's
-    file.
+    `to` is the new place: `folder` means the shared folder, and `file` means the service's own file.
     """
     body = json.dumps({"to": to}).encode()
     return int(record(client.call("POST", f"/service/tables/{segment(name)}/copy", body))["events"])
@@ -280,10 +279,10 @@ def temporary_table(
 ) -> Iterator[tuple[str, Loaded]]:
     """Load files on the service's machine into a temporary table. The table exists during the `with` block.
 
-    Only this client can read the table. The name of the table in queries is `file`. Yields the ID of the table and the
-    result of the load. Each request with a query of the table must contain this ID. Each element of `files` is a path
-    and a name for messages. The service checks the `query` before it reads the files. If the files have no events, the
-    table has `empty_columns`.
+    Yields the ID of the table and the result of the load. In queries, the name of the table is `file`. Each request
+    that queries the table must contain its ID. Only this client can read the table. Each element of `files` is a path
+    and a name for messages. The service checks the `query` before it reads the files. If the files contain no events,
+    the table gets the columns `empty_columns`.
     """
     body = {
         "files": [{"path": path, "name": name} for path, name in files],
@@ -327,7 +326,7 @@ def _object(line: bytes) -> Any:
 
 
 def load_ended(client: Client, attempt: str) -> tuple[bool, Loaded | None]:
-    """Return two values: whether an abandoned load has ended, and its result.
+    """Return two values: whether a load has ended, and its result. `attempt` is the ID that was passed to `load`.
 
     The result is None if no events were stored. Raises NotFound for an unknown `attempt`.
     """
@@ -411,8 +410,7 @@ def _members(line: bytes) -> tuple[str, Mapping[str, Any]]:
 def _check_failed(error: Mapping[str, Any]) -> SvcctlError:
     """Return the error that ended a check of a destination.
 
-    If the error is about refused credentials, the destination refused the job's credentials. The client's own
-    credentials were accepted.
+    A CredentialsError means that the destination refused the job's credentials.
     """
     status, message, reason = error.get("status"), str(error.get("message")), str(error.get("reason") or "failed")
     if status in (401, 403):

@@ -127,10 +127,10 @@ _TOKEN = r"""(?x)
 
 
 class Clause(NamedTuple):
-    """A clause of a query's text: its keyword, and the number or the period in it.
+    """A clause of a query's text, with its keyword.
 
-    `number` is the number of a limit or an offset. `every` is the period of a group, in seconds. If the text after the
-    word `every` in a group is not a period, `unread` is that text.
+    `number` is the number of a limit or an offset. `every` is the period of a group, in seconds. If the word `every` in
+    a group is not followed by a period, `unread` is the text after this word.
     """
 
     keyword: str
@@ -152,8 +152,8 @@ class Outline(NamedTuple):
     def is_plain(self) -> bool:
         """Whether the query has no group, no limit and no offset.
 
-        The time range of such a query can be queried in parts. The rows of the parts, one part after the other, are the
-        rows of the whole range.
+        Such a query can be split into queries for consecutive parts of its time range. The rows of these
+        queries, joined in order, are the rows of the whole range.
         """
         return not any(clause.keyword in ("group", "limit", "offset") for clause in self.clauses)
 
@@ -217,7 +217,7 @@ def answer(text: str) -> tuple[str, ...]:
 def is_dated(text: str) -> bool:
     """Return whether each row of a query's answer is a single event with its date in the first column.
 
-    The result is False if the query's text does not show this.
+    The result is also False if the query's text is not sufficient to decide this.
     """
     items = [item for keyword, tokens in _split(text) if keyword == "select" for item in _items(tokens)]
     unchanged = all(own == EVENTDATE for own, name in items if name == EVENTDATE)
@@ -225,15 +225,15 @@ def is_dated(text: str) -> bool:
 
 
 def keys(text: str) -> tuple[str, ...]:
-    """Return the names of those columns of a query's answer that are keys of the last group, from the query's text."""
+    """Return the names of the columns of a query's answer that are keys of the last group."""
     return _answer(list(_split(text)))[1]
 
 
 def visible(text: str) -> tuple[str, ...]:
-    """Return the names of the columns that the last clause of a query can use, from the query's text.
+    """Return the names of the columns that the last clause of a query can use.
 
-    The result contains the columns that are available after each earlier clause, back to the last group. If the last
-    clause is a select, columns from before that group are included, because aggregates in the select can use them.
+    Columns from before the last group are included only if the last clause is a select, because only the aggregates of
+    a select can use them.
     """
     clauses = list(_split(text))
     names, groups = list[str](), 0
@@ -293,8 +293,8 @@ def counting(text: str, every: str = "") -> str:
     """Return a query that counts the rows of another query. The other query must have no group.
 
     If `every` is a period such as `every 60s`, the new query counts the rows of each period. If `every` is empty, the
-    new query counts all rows. A select before `from` is removed, because it is applied last and does not change the
-    count. Pragmas stay after all clauses.
+    new query counts all rows. A select before `from` is removed, because it does not change the count. Pragmas stay
+    after all clauses.
     """
     starts = {match[0]: match.start() for match in reversed([*filter(_is_keyword, _outside_brackets(text))])}
     end = starts.get("pragma", len(text))

@@ -2,17 +2,17 @@
 
 The module also removes the envelope of small answers, which is the object around the content. Services with this HTTP
 interface send errors in several shapes, with a failing HTTP status or with HTTP 200. Proxies in front of these services
-send web pages. All code that reads bodies uses this module, so that an error is recognised in the same way everywhere.
+send web pages.
 
 A row of data can look like an error. So svcctl's own service declares in a header that its answers are exact. In an
 exact answer with HTTP 200, errors have a single form, which no row can have.
 
-HTTP 507, and all HTTP statuses that are retried, raise Unavailable with any body. HTTP 401 and 403 raise
-CredentialsError. For all other HTTP statuses, the service's own error code decides the class of the exception. If the
-code is missing or unknown, the HTTP status decides.
+The HTTP status 507 and all HTTP statuses that are retried raise Unavailable. HTTP 401 and 403 raise CredentialsError.
+For any other HTTP status, the error code in the body decides the class of the exception. If the code is missing or
+unknown, the HTTP status decides.
 
 A JSON answer with HTTP 500 raises InternalError, because the service read the request and failed. A web page with HTTP
-500 is not from the service, so the exception is Unavailable.
+500 is not from the service, so it raises Unavailable.
 """
 
 from __future__ import annotations
@@ -43,24 +43,21 @@ if TYPE_CHECKING:
     from svcctl.api.wire.messages import Response
 
 NO_SPACE = 507
-"""The HTTP status of a full disk.
-
-This status raises Unavailable without retries, because the disk stays full for some time.
-"""
+"""The HTTP status of a full disk. A request with this status is not retried."""
 
 CID = "x-svc-cid"
 """The header of an answer that contains the ID of the request. Some services do not send the header.
 
-If the body contains a `cid`, the `cid` takes precedence.
+A member `cid` of the body takes precedence.
 """
 ERRORS = "x-svc-errors"
 """The header of an answer that describes the form of errors. svcctl's own service sends the value `exact`."""
 MAX_BODY = 64 * 1024
-"""At most this number of bytes of an error's body is read. The rest of the body is ignored."""
+"""The maximum number of bytes that are read of an error's body. The rest of the body is ignored."""
 
 
 class Code(IntEnum):
-    """The error codes of services that callers distinguish.
+    """The error codes that the client distinguishes.
 
     The specification shows 106 and 117. Deployed services also use the other codes.
     """
@@ -153,7 +150,7 @@ class Refusal(NamedTuple):
         return self._replace(cid=self.cid or cid)
 
     def in_one_line(self) -> str:
-        """Return the message, the code and the request's ID as one text, for exceptions without separate fields."""
+        """Return the message, the code and the request's ID as one text."""
         facts = [f"code {self.code}"] if self.code is not None else []
         facts += [f"cid {self.cid}"] if self.cid else []
         return f"{self.message} ({', '.join(facts)})" if facts else self.message
@@ -198,8 +195,8 @@ def read_refusal(payload: Any) -> Refusal | None:
 def _hinted(message: Any, causes: Any) -> tuple[str, str | None]:
     """Split a message of the form `<cause>; <hint>` into the cause and the hint.
 
-    The message is split only if `causes` has two elements and the second element is the cause. Otherwise, the hint is
-    None.
+    The message is split only if `causes` has two elements and the message begins with the second element. Otherwise,
+    the hint is None.
     """
     whole = _line(message)
     cause = _line(causes[1]) if isinstance(causes, list) and len(causes) == 2 else ""
@@ -227,7 +224,7 @@ def refusal_in(body: bytes, *, exact: bool = False) -> Refusal | None:
 def lone_refusal(payload: Any, *, exact: bool) -> Refusal | None:
     """Return the error that a single JSON value states; None if the value is a row.
 
-    An error is a list, or an object in which all fields are fields of errors. In an `exact` answer, an object is an
+    An error is a list, or an object with only the fields in `_ENVELOPE_FIELDS`. In an `exact` answer, an object is an
     error only if its member `error` or `e` is a list.
     """
     if isinstance(payload, Mapping):
@@ -240,8 +237,8 @@ def lone_refusal(payload: Any, *, exact: bool) -> Refusal | None:
 def is_error_line(payload: Any) -> bool:
     """Return whether a single line of json/simple is an error and not a row.
 
-    A line is an error if all of its fields are fields of errors, and if it has all fields of at least one set in
-    `_MARKS`. If the member `error` is an object, no such set is needed.
+    An error has only fields in `_ENVELOPE_FIELDS`. It must also have a member `error` that is an object, or all fields
+    of one set in `_MARKS`.
     """
     if not isinstance(payload, Mapping) or lone_refusal(payload, exact=False) is None:
         return False
@@ -310,10 +307,7 @@ def is_page(content_type: str, body: bytes) -> bool:
 
 
 def page_line(body: bytes) -> str:
-    """Return one short line of a web page or a plain text: its title, or else its first words.
-
-    The line may be empty.
-    """
+    """Return the title of a web page or a plain text, or else its first words. The result may be empty."""
     text = body.decode("utf-8", "replace")
     title = re.search(_TITLE, text)
     line = " ".join(re.sub(_TAG, " ", title[2] if title else text).split())
@@ -366,7 +360,7 @@ def _code(value: Any) -> int | None:
 
 
 def _line(value: Any) -> str:
-    """Return a text in one line. Blanks within a line are not changed, because the text may quote the request."""
+    """Return a text in one line. Blanks within a line are not changed."""
     return "" if value is None else " ".join(filter(None, map(str.strip, json_text(value).splitlines())))
 
 
@@ -382,9 +376,9 @@ def decoded(response: Response) -> Any:
 def launched(response: Response) -> Job:
     """Return the job in the answer to a launch. The specification does not show the form of this answer.
 
-    The job's ID is the member `id` or `jobId`, in `object` or at the top level. If there is no such member, the ID is
-    the only UUID in a text. If there is no ID, raises ServiceError with the whole answer, because the job runs although
-    its ID is unknown.
+    The job's ID is the member `id` or `jobId`, in `object` or at the top level. If there is no such member, a
+    text in the answer that contains a single UUID states the ID. If there is no ID, raises ServiceError with the whole
+    answer in its message.
     """
     from svcctl.api.models import Job
 

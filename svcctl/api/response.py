@@ -1,7 +1,6 @@
 """The answer to a query: `MODES` is the table of response formats, and `QueryResponse` reads an answer in one format.
 
-This module does not depend on HTTP. Its input is a content type and a body in pieces, which can come from any source of
-bytes.
+This module does not depend on HTTP. Its input is a content type and a body in pieces, from any source of bytes.
 """
 
 from __future__ import annotations
@@ -36,9 +35,8 @@ class Mode(NamedTuple):
 
     The name is the value of `mode.type` in a request.
 
-    `json` says that an answer begins like an error in JSON, so the reader of the format must distinguish the two.
-    `padding` contains the characters that a service may send before an answer to keep the connection alive. In csv and
-    tsv, only a newline is padding, because a row may begin with a blank or a separator.
+    `json` says that the format is JSON. `padding` contains the characters that a service may send before an answer to
+    keep the connection alive.
     """
 
     name: str
@@ -54,7 +52,7 @@ class Mode(NamedTuple):
     marks_end: bool = True
     """Whether the format itself shows where an answer ends.
 
-    In a format that does not show the end, an answer may end when its connection closes.
+    Otherwise, an answer may end when its connection closes.
     """
 
 
@@ -150,10 +148,12 @@ def counted_body(mode: Mode, content_type: str, body: Iterator[bytes], guard: Gu
 class QueryResponse:
     """The answer to a query. It can be read once, with `raw()` or with `rows()`.
 
-    Both methods raise an error if the answer is incomplete. IncompleteResult and TooManyRows may be raised after some
-    rows were delivered. All other errors are raised before the first row. If the only fault of an answer is that its
-    end may have been cut off, `accepts` is called with an UnprovenEnd. `accepts` returns whether the answer counts as
-    complete. If there are more rows than the guard allows, TooManyRows is raised after the last allowed row.
+    Both methods raise IncompleteResult if the answer is incomplete, perhaps after some rows were delivered. If there
+    are more rows than `guard` allows, TooManyRows is raised after the last allowed row. All other errors are raised
+    before the first row.
+
+    If the connection did not end properly, but the answer has no other fault, `accepts` is called with an UnprovenEnd.
+    `accepts` returns whether the answer counts as complete.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class QueryResponse:
         self.cut_texts = cut_texts
         """The number of texts that the service has shortened to fit into spreadsheet cells, as its answer states."""
         self.length = length
-        """The number of bytes of the whole body; None if the service did not state it."""
+        """The number of bytes of the whole body; None if the service did not state the number."""
         self._date = date
         self.bytes = 0
         """The number of bytes of the body that were received so far."""
@@ -190,7 +190,7 @@ class QueryResponse:
 
     @property
     def date(self) -> float | None:
-        """The service's time at the beginning of the answer, in epoch seconds; None if the service did not state it."""
+        """The service's time at the beginning of the answer, in epoch seconds; None if the answer has no date."""
         return None if self._date is None else self._date()
 
     @property
@@ -219,10 +219,7 @@ class QueryResponse:
         return self._delivered.columns or ()
 
     def raw(self) -> Iterator[bytes]:
-        """Yield the service's bytes in blocks of whole rows.
-
-        The rows are checked, and keep-alive padding is removed.
-        """
+        """Yield the service's bytes in blocks of whole, checked rows, without keep-alive padding."""
         return self._with_facts(self._allowed_blocks(self._readers.raw(self._body, self._delivered)))
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
@@ -238,8 +235,8 @@ class QueryResponse:
     def packed(self, pack: Callable[[bytes], T | None], size: Callable[[], int]) -> Iterator[T | list[tuple[Any, ...]]]:
         """Yield the rows in batches, as `LineFormat.packed` does. The answer must be in json/simple/compact.
 
-        `pack` converts the lines of a batch, and its result is yielded. If `pack` returns None, a list of decoded rows
-        is yielded.
+        `pack` is called with the lines of each batch, and its result is yielded. If `pack` returns None, the decoded
+        rows are yielded.
         """
         from svcctl.api.formats.lines import VALUES
 
@@ -266,8 +263,7 @@ class QueryResponse:
     def _allowed_batches(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Yield the batches up to the last row that the guard allows.
 
-        If there are more rows, raises TooManyRows after the last allowed row. A batch is a list of rows, or another
-        object that has a length and can be sliced.
+        If there are more rows, raises TooManyRows after the last allowed row. A batch has a length and can be sliced.
         """
         most, count = self._guard.max_rows, 0
         for batch in batches:
@@ -312,10 +308,10 @@ class QueryResponse:
 def _without_page_or_error(
     body: Iterator[bytes], content_type: str, mode: Mode, delivered: Delivered
 ) -> Iterator[bytes]:
-    """Yield the body without the padding at its beginning, and without the byte order mark before JSON.
+    """Yield the body without keep-alive padding at its beginning, and without a byte order mark before JSON.
 
-    Raises an error if the body is a web page. In a format other than JSON, a body that states an error in JSON also
-    raises an error.
+    Raises an error if the body is a web page. In a format other than JSON, also raises an error if the body is an error
+    in JSON.
     """
     head = b""
     mark = BOM_UTF8 if mode.json else b""

@@ -2,10 +2,9 @@
 
 The rule is the same for single requests, for exports, for continuous queries, and for jobs.
 
-If the service sends the header Retry-After, this header decides the delay. The delay is at most the timeout that the
-user allows for each wait. Without this header, the maximum delay doubles with each failure. The delay is a random time
-between half of the maximum and the maximum. So clients that failed at the same time do not retry at the same time, and
-every retry has some delay.
+If the service sends the header Retry-After, this header decides the delay, up to the timeout that the user has set.
+Without this header, a maximum delay doubles with each failure. The delay is a random time from half of this maximum to
+this maximum. So clients that failed at the same time do not retry at the same time.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ STATUSES = frozenset({408, 425, 429, 502, 503, 504, *range(520, 525), 527, 529, 
 NOT_DONE = frozenset({425, 429, 503})
 """The HTTP statuses which say that the service has not carried out the request.
 
-A request that must not be carried out twice is retried only after these statuses.
+After these statuses, even a request that must not be carried out twice is retried.
 """
 FIRST_DELAY = 0.5
 """The maximum delay before the first retry, in seconds."""
@@ -57,7 +56,7 @@ def after(text: str, now: float, longest: float) -> float | None:
 def is_passing(error: SvcctlError) -> bool:
     """Return whether the same request may succeed later.
 
-    This is true if the answer was incomplete, if there was no answer, or if the HTTP status of the answer is retried.
+    The result is True if the answer was incomplete, if there was no answer, or if the answer's HTTP status is retried.
     """
     if isinstance(error, Unavailable) and error.status is not None:
         return error.status in STATUSES
@@ -67,11 +66,8 @@ def is_passing(error: SvcctlError) -> bool:
 def attempts(error: BaseException) -> int | None:
     """Return the maximum number of attempts for a request that fails with this error.
 
-    Returns None if only the user's setting limits the attempts.
-
-    If the host does not exist, or if its certificate is not trusted, there is one attempt, because a retry would fail,
-    too. If a host name cannot be looked up at the moment, there are three attempts, because the network is probably
-    down for some time.
+    Returns None if only the user's setting limits the attempts. The result is 1 if the host does not exist, or if its
+    certificate is not accepted. The result is 3 if the host name cannot be looked up at the moment.
     """
     from socket import EAI_AGAIN, gaierror
     from ssl import SSLCertVerificationError  # a large module, which is imported only after a failure

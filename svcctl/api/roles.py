@@ -3,13 +3,13 @@
 The rules are checked before a request is sent. Only the service can check rule 7, which says that policies must exist
 and be available.
 
-`lint` checks the fields of a role, which are decoded JSON or YAML with the field names of the interface. An error is a
-mistake for which a service refuses the role. A warning is about a grant that is broader than it looks, or that
-different services may understand differently.
+The function `lint` checks the fields of a role, with their names in the HTTP interface. An error is a mistake for which
+a service refuses the role. A warning is about a grant that is broader than it looks, or that some services may
+understand differently.
 
-The specification leaves three questions open, which svcctl answers as follows. A new role without policies,
-applications and resourceIds grants everything. A new role with only some of these three fields grants nothing for the
-missing fields. `*` may not be combined with other values. A default application is never required.
+The specification leaves some questions open, which svcctl answers as follows. A new role without policies, applications
+and resourceIds grants everything. A new role with only some of these three fields grants nothing for the missing
+fields. `*` may not be combined with other values. A default application is never required.
 """
 
 from __future__ import annotations
@@ -230,9 +230,10 @@ def in_words(role: Role) -> dict[str, str | None]:
 
 
 def comparable(role: Role) -> dict[str, str | frozenset[str] | frozenset[int]]:
-    """Return the fields of a role that a request may send. For two roles with the same meaning, the results are equal.
+    """Return the fields of a role in a form that is equal for all roles with the same meaning.
 
-    Order, repetition and the labels of resource IDs (rule 8) do not change the meaning of a role.
+    The order and the repetition of values do not change the meaning of a role. The labels of resource IDs do not change
+    the meaning either (rule 8). The result contains only fields that a request may send.
     """
     values = role.body()
     for key in ("policies", "applications"):
@@ -272,8 +273,7 @@ def require(client: Client, domain: str, name: str) -> Role | None:
 def reads_roles(client: Client, domain: str) -> bool:
     """Return whether the service can read roles.
 
-    If the service cannot read roles, a role may exist despite a NotFound error. Raises NotFound if the domain does not
-    exist, and CredentialsError if the domain belongs to somebody else.
+    Raises NotFound if the domain does not exist, and CredentialsError if the domain belongs to somebody else.
     """
     try:
         client.roles(domain)
@@ -287,7 +287,7 @@ def reads_roles(client: Client, domain: str) -> bool:
 
 
 def may_lack(error: ServiceError) -> bool:
-    """Return whether an error may mean that the service lacks the operation. Services express this in many ways."""
+    """Return whether an error may mean that the service does not have the operation."""
     return error.code != Code.NO_DOMAIN and not isinstance(error, CredentialsError | Conflict)
 
 
@@ -310,7 +310,7 @@ def known_domain(client: Client, name: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def known_role(client: Client, domain: str, name: str) -> Iterator[None]:
-    """If the `with` block raises an error about an unknown domain or role, add a similar existing name to the error."""
+    """Add the most similar name to an error of the `with` block about an unknown domain or role."""
     roles = suggesting(name, lambda: [role.name for role in client.roles(domain)], "roles", when=no_role)
     with known_domain(client, domain), roles:
         yield

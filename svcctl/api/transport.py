@@ -49,9 +49,9 @@ CUT_TEXTS = "x-svc-cut-texts"
 LOST_TABLES = "x-svc-lost-tables"
 """The header in which svcctl's own service states how many of its tables have lost events."""
 CLOCK_SKEW_SECONDS = 60
-"""The difference in seconds up to which the clocks of client and service count as equal.
+"""The allowed difference, in seconds, between the clocks of client and service.
 
-If the difference is larger, the error about a refused signature mentions it.
+If the difference is larger, an error about a refused signature contains a hint about the clock.
 """
 
 _DEFAULTS = {
@@ -62,10 +62,7 @@ _DEFAULTS = {
     "User-Agent": "svcctl",
 }
 _SAFE = "!$%&'()*+,-./:;=?@[]_~"
-"""The characters of a path or a query that are sent unquoted.
-
-`%` is included, because `%` begins a quoted character.
-"""
+"""The characters of a path or a query that are sent unquoted. `%` begins a character that was quoted before."""
 _UNSENDABLE = (InvalidURL, LocalProtocolError, UnsupportedProtocol, UnicodeEncodeError)
 """The errors of a request that cannot be sent. UnicodeEncodeError means that a character in the URL cannot be sent."""
 _NOT_SENT = (ConnectError, ConnectTimeout, ProxyError)
@@ -80,8 +77,7 @@ class Exchange:
     """One request and the head of its answer, with masked secrets.
 
     Without an answer, `status` is None and `failure` is the reason. `changes` says whether the request may change
-    something in the service. Secrets are masked only when the headers or the body are read, because few callers read
-    them.
+    something in the service.
     """
 
     def __init__(
@@ -120,10 +116,7 @@ class Exchange:
 
     @property
     def note(self) -> str:
-        """A note which says that values in `body` are masked; empty if no value is masked.
-
-        Apart from masked values, `body` is the text that was signed.
-        """
+        """A note which says that values in `body` are masked; empty if no value is masked."""
         return _shown_body(self._body)[1]
 
     @property
@@ -136,7 +129,10 @@ MASKED = "the signature and the content-length are of the unmasked body"
 
 
 class Preview(NamedTuple):
-    """The request that a call would send, with masked secrets. If nothing in the body is masked, `note` is empty."""
+    """The text of a request that is not sent, with masked secrets.
+
+    `note` says that values in the body are masked; empty if no value is masked.
+    """
 
     text: str
     note: str
@@ -145,7 +141,8 @@ class Preview(NamedTuple):
 class Retry(NamedTuple):
     """A failed attempt that is followed by a retry.
 
-    The retry begins in `delay` seconds. It is attempt number `attempt` of at most `attempts` attempts.
+    The next attempt begins in `delay` seconds. `attempt` is the number of the next attempt: 2 for the first retry.
+    `attempts` is the maximum number of attempts.
     """
 
     failure: SvcctlError
@@ -161,9 +158,9 @@ class RepeatableRequest(NamedTuple):
     """A call: a request to the service that may be sent several times. Each attempt builds a new request from the call.
 
     `repeatable` says that the service may carry out the call twice without harm. `reseller` marks an operation for
-    resellers. `endless` says that the answer may be silent for a long time. `whole` says that the answer begins only
-    after the service has computed the whole answer. With `as_is`, the last answer is returned even if the answer states
-    an error. The caller can then get the error from `Sender.error`.
+    resellers. `endless` says that a long time may pass between two parts of the answer. `whole` says that the answer
+    begins only after the service has computed the whole answer. With `as_is`, the answer to the last
+    attempt is returned even if this answer states an error.
     """
 
     method: str
@@ -176,21 +173,21 @@ class RepeatableRequest(NamedTuple):
     whole: bool = False
     as_is: bool = False
     once: bool = False
-    """Whether there is only one attempt, because the caller makes the retries."""
+    """Whether there is only one attempt."""
     reader: int | None = None
     """The pipe to which the caller writes the answer.
 
     ReaderClosed is raised when no process reads this pipe any more.
     """
     closing: Closing | None = None
-    """If set, the service is asked to close the connection after the answer.
+    """If set, the client waits for the end of the connection after the answer.
 
-    The field `seen` of the object then says whether the connection ended properly.
+    `Closing.seen` then says whether the connection ended properly.
     """
 
 
 class Sender:
-    """Sends calls, with retries and a new signature for each attempt. `Client` documents the options.
+    """Sends calls, with retries and a new signature for each attempt. The docstring of `Client` describes the options.
 
     `change` describes a call that may change something, and returns None for a call that only reads. A read-only
     `guard` refuses calls that may change something.
@@ -230,12 +227,11 @@ class Sender:
     ) -> T:
         """Send a call until an attempt succeeds, or until no more attempts are allowed.
 
-        Returns the result of `read` for the answer. The answer must be closed by `read` or by the user of this result.
-        If the answer is unusable, `read` raises Unavailable, although the service may have carried out the request.
+        `read` is called with the answer, and its result is returned. The answer must be closed by `read` or by the user
+        of this result. `read` raises Unavailable for an unusable answer.
 
-        If a reply was lost, the service may also have carried out the request. In this case, `after_loss` is called
-        before the next attempt. If the result of `after_loss` is not None, there is no further attempt, and this result
-        is returned.
+        If a reply was lost, the service may have carried out the call. So `after_loss` is called before the next
+        attempt. If its result is not None, the result is returned, and there is no further attempt.
 
         Raises UsageError for a call that the guard refuses.
         """
@@ -280,9 +276,9 @@ class Sender:
         raise AssertionError("the last attempt returns or raises")
 
     def accepts(self, error: UnprovenEnd) -> bool:
-        """Return whether an answer counts as complete, although it may have been cut off when its connection ended.
+        """Return whether an answer counts as complete, although its connection did not end properly.
 
-        This is the case if `any_close` is set and the connection was closed without close_notify.
+        The result is True if `any_close` is set and the TLS connection was closed without the message close_notify.
         """
         if not (self._any_close and error.closed):
             return False
@@ -353,7 +349,7 @@ class Sender:
         self._observe(Exchange(call, request, response, seconds, failure, changes=changes, secret_headers=secret))
 
     def _is_last(self, call: RepeatableRequest, response: Response, attempt: int) -> bool:
-        """Return whether no further attempt follows an unsuccessful answer."""
+        """Return whether an unsuccessful answer is the answer to the last attempt."""
         again = response.status_code in retry.STATUSES and not _may_be_done(call, response)
         return not again or attempt == self._attempts
 
@@ -384,10 +380,9 @@ class Sender:
 
 @contextmanager
 def _doubtful(*, changes: bool) -> Iterator[None]:
-    """If the `with` block raises an error about an unusable answer, add a hint to the error.
+    """Add a hint to an error of the `with` block about an unusable answer.
 
-    The hint says that the service may have carried out the request. It is added only if the request `changes`
-    something.
+    The hint says that the service may have carried out the request. Without `changes`, no hint is added.
     """
     try:
         yield
@@ -451,7 +446,7 @@ _COLON = r"[ \t\r\n]*:[ \t\r\n]*"
 def _shown_body(body: bytes) -> tuple[str, str]:
     """Return a body in a form that may be logged, and a note. If nothing is masked, the note is empty.
 
-    The body is the text that is signed and sent. Only values under keys that name secrets are masked, at any depth.
+    The values of keys that name secrets are masked, at any depth. Secrets in URLs are masked, too.
     """
     try:
         text = body.decode()
@@ -474,16 +469,13 @@ def _shown_body(body: bytes) -> tuple[str, str]:
 def _may_be_done(call: RepeatableRequest, response: Response) -> bool:
     """Return whether the service may have carried out a call that must not be repeated.
 
-    This is the case for all HTTP statuses that are retried, except those in NOT_DONE.
+    The result is True for all HTTP statuses that are retried, except those in NOT_DONE.
     """
     return response.status_code in retry.STATUSES - retry.NOT_DONE and not call.repeatable
 
 
 def _start_of(response: Response) -> bytes:
-    """Read at most MAX_BODY bytes of an error's body.
-
-    Errors while the body is read are ignored, because the HTTP status is sufficient.
-    """
+    """Read at most MAX_BODY bytes of an error's body. Raises no exception if the body is cut off."""
     start = bytearray()
     with suppress(Unavailable, IncompleteResult, RequestError):
         read_into(start, response, MAX_BODY)
@@ -491,7 +483,7 @@ def _start_of(response: Response) -> bytes:
 
 
 def _no_answer(call: RepeatableRequest, error: Exception, hint: str | None) -> Unavailable:
-    """Return the error for a call without an answer. If `hint` is None, the advice depends on the reason."""
+    """Return the error for a call without an answer. If `hint` is None, the hint depends on the cause."""
     host = urlsplit(call.url).netloc
     connected = isinstance(error, ReadError)
     meaning, advice = addresses.tls_failure(error, connected=connected) or (

@@ -1,13 +1,12 @@
 """Read the body of an answer: decompress it, limit its size in memory, and check that it ended properly.
 
-svcctl asks for no compression, but some proxies compress nevertheless. Data in gzip or deflate shows where it ends, so
-a missing part is always noticed. Bodies are decompressed in small pieces, so that a small block cannot fill the memory.
-A compression other than gzip and deflate is refused, because the compressed bytes would be mistaken for data.
+svcctl asks for no compression, but some proxies compress nevertheless. Bodies in gzip and deflate are decompressed in
+small pieces, so that a small block cannot fill the memory. Any other compression is refused.
 
 Reading raises a RequestError if a body cannot be read to its end. The RequestError is a DecodingError if the
 compression is damaged. A body without a length and without chunks ends when its connection ends. If such a connection
-did not end properly, UnprovenEnd is raised after the last byte. A TLS connection ends properly only with close_notify
-(RFC 9112, section 8).
+did not end properly, UnprovenEnd is raised after the last byte. A TLS connection ends properly only with the message
+close_notify (RFC 9112, section 8).
 """
 
 from __future__ import annotations
@@ -53,8 +52,7 @@ def pieces(response: Response) -> Iterator[bytes]:
 def is_json(body: bytes) -> bool:
     """Return whether a body is a complete JSON object or array.
 
-    An object or array that was cut off is never valid JSON. A number that was cut off can be valid, so the result is
-    False for numbers.
+    A number that was cut off may still be valid JSON, so the result is False for numbers.
     """
     try:
         return isinstance(json.loads(body), (dict, list))
@@ -65,8 +63,8 @@ def is_json(body: bytes) -> bool:
 def whole(response: Response, most: int = MAX_WHOLE, *, marks_end: Callable[[bytes], bool] = is_json) -> bytes:
     """Read the whole body, and close the answer. Raises Unavailable if the body has more than `most` bytes.
 
-    After an UnprovenEnd, the body counts as complete if `marks_end(body)` is true. The body also counts as complete if
-    the function `accepts` of the request returns True for the error.
+    If the connection did not end properly, the body may be cut off. Such a body counts as complete if `marks_end(body)`
+    is true, or if the request's function `accepts` returns True.
     """
     body = bytearray()
     cause = None
@@ -136,7 +134,7 @@ def length_of(response: Response) -> int | None:
 
 
 def _has_no_body(response: Response) -> bool:
-    """Return whether the answer has no body. The header content-encoding of such an answer has no meaning."""
+    """Return whether the answer has no body, so that its header content-encoding has no meaning."""
     head = response.request.method == "HEAD" or response.status_code in (204, 304)
     return head or response.headers.get("content-length") == "0"
 

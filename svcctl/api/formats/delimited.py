@@ -1,25 +1,22 @@
 """Readers of csv and tsv. The first row is a header, and all rows have as many cells as the header.
 
-Each row ends with a newline outside quotes. Every row is checked, in one pass over a block of the body. For the check,
-a block is reduced to its quotes, separators and newlines. The code calls these characters `marks`. In most blocks, all
-rows have the same marks. One comparison is sufficient to check such a block, because its marks must be a repetition of
-the marks of one row. If these marks include quotes, no row of the block can be padding.
+Each row ends with a newline outside quotes. The number of cells is checked for whole blocks of rows at once. For this
+check, all characters except quotes, separators and newlines are removed from a block. The code calls the remaining
+characters the `marks`. If all rows of a block have the same marks, the block is checked in one comparison.
 
-In other blocks, the quotes and all marks inside quotes are removed. The code calls the remaining marks the `skeleton`.
-The skeleton must be a repetition of the marks of the header. Nearly all of this work is done by `replace`, which
-removes pairs of neighbouring quotes. Removing a pair does not change which characters are inside quotes, because the
-number of quotes before each character stays odd or even.
+In other blocks, the quotes and all marks inside quotes are removed, too. The code calls the remaining marks the
+`skeleton`. The skeleton must repeat the skeleton of the header.
 
 An empty row, or a row that contains only separators, is keep-alive padding and is dropped. A row in which every cell is
-null looks like padding and is dropped, too, because the format does not distinguish the two.
+null looks the same and is dropped, too.
 
 If the header ends in CRLF, all rows end in CRLF. Otherwise, all rows end in LF, and a CR before the LF is part of the
 last cell. Padding may end in LF or CRLF.
 
-The last row is an error if it has the shape `<name>.error,<integer>,…`, and if it has more or fewer cells than the
-header. An error has three cells. If the header has three cells, too, such a last row is an error if its third cell is
-not a number. This rule may take a row of data for an error, but never an error for data. A row with the shape of an
-error is held back until the next row arrives. All other rows are delivered at once.
+The last row of an answer may be an error, such as `svc.error,500,out of memory`. A row is an error if its first cell
+ends with `.error`, its second cell is an integer, and it has more or fewer cells than the header. If the header has
+three cells, a row with three cells is an error if its third cell is not a number. Such a row is held back until the
+next row arrives. All other rows are delivered at once.
 
 An answer of svcctl's own service is exact. In an exact answer, a row is an error only if it begins with `svc.api.error`
 without quotes. In data, that service puts every text in quotes.
@@ -58,7 +55,7 @@ class DelimitedDialect:
         self._separator = separator.decode()
 
     def raw(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-        """Yield the checked bytes without padding, in blocks of whole rows.
+        """Yield the checked bytes without keep-alive padding, in blocks of whole rows.
 
         The first block contains only the header.
         """
@@ -97,7 +94,7 @@ class DelimitedDialect:
             raise delivered.incomplete("it has no header")
 
     def rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield the rows as tuples of texts. An empty cell becomes an empty text, although the cell may mean null."""
+        """Yield the rows as tuples of texts. An empty cell becomes an empty text, even if it means null."""
         blocks = self.raw(chunks, delivered)
         crlf = _ends_in_crlf(next(blocks))
         yield []
@@ -142,14 +139,14 @@ class DelimitedDialect:
             raise delivered.cut()
 
     def _header(self, block: bytes) -> tuple[bytes, bytes]:
-        """Split a block after its first row that is not padding. Returns this row and the rest of the block."""
+        """Return the first row that is not keep-alive padding, and the rest of the block."""
         for row in _ROW.finditer(block):
             if row[0].strip(self._padding):
                 return row[0], block[row.end() :]
         return b"", b""
 
     def _usual(self, marks: bytes, shape: bytes) -> bytes:
-        """Return the marks (quotes, separators and newlines) of a block's last row, for comparison with other rows.
+        """Return the marks (quotes, separators and newlines) of the last row of a block.
 
         If the row has more or fewer cells than the header, the result is empty.
         """
@@ -161,8 +158,8 @@ class DelimitedDialect:
     ) -> tuple[bytes, int, bytes, bytes]:
         """Check the rows of a block.
 
-        Returns four values: the correct rows, the number of correct rows, the row to hold back because it may be an
-        error, and the first wrong row. A wrong row has more or fewer cells than the header.
+        Returns four values: the correct rows, their number, a last row that may be an error, and the first wrong row. A
+        wrong row has more or fewer cells than the header.
         """
         if usual and marks == usual * (len(marks) // len(usual)):
             count, right_shape, quoted = len(marks) // len(usual), True, b'"' in usual
@@ -188,7 +185,7 @@ class DelimitedDialect:
         return block.translate(None, self._noise)
 
     def _skeleton(self, marks: bytes) -> bytes:
-        """Return the separators and newlines that are outside quotes."""
+        """Return the separators and newlines outside quotes. `marks` are quotes, separators and newlines."""
         if b'"' in marks:
             marks = marks.replace(b'""', b"")
             if b'"' in marks:

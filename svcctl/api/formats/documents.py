@@ -1,13 +1,12 @@
 """Readers of json, json/compact and msgpack. In these formats, the rows are in the member `object` of an envelope.
 
-The body is read from front to back. The three formats have the same structure in two encodings, JSON and MessagePack.
-One function reads this structure for all three formats: the members of the envelope one by one, and the rows one by
-one. A DocumentReader decodes one encoding, and takes further pieces of the body when it needs more bytes. Every value
-is decoded, so a row is delivered only if it is complete. An envelope counts as a success only after its last byte was
-read, because an error may follow the rows.
+The envelope is a JSON object or a MessagePack map. The body is read from front to back. One function reads the members
+of the envelope for all three formats. A DocumentReader decodes one encoding, and takes further pieces of the body when
+it needs more bytes. Only complete rows are delivered. An answer counts as a success only after its last byte was read,
+because an error may follow the rows.
 
-`object` is an array of records, or an object. Such an object has its columns in `m` or `metadata`, and its rows as
-arrays in `d`. The reader recognises the form from the answer, not from the mode of the request.
+The member `object` is an array of records, or an object. Such an object has its columns in `m` or `metadata`, and its
+rows as arrays in `d`. The form may differ from the form that the request asked for.
 """
 
 from __future__ import annotations
@@ -35,10 +34,7 @@ class DocumentReader(Protocol):
     """A decoder of a body in one encoding, from front to back. Every method may wait for more bytes."""
 
     def kind(self) -> Kind:
-        """Return the kind of the next value.
-
-        At the end of the body, the kind is `end` if the encoding shows the end.
-        """
+        """Return the kind of the next value. At the end of the body, the kind is `end`."""
         ...
 
     def members(self) -> Iterator[str]:
@@ -56,14 +52,11 @@ class DocumentReader(Protocol):
         ...
 
     def drained(self) -> bool:
-        """Return whether all bytes that have arrived have been read.
-
-        If all have been read, the next read may have to wait for the service.
-        """
+        """Return whether all bytes that have arrived were read. The next read may then wait for the service."""
         ...
 
     def take(self) -> bytes:
-        """Return the bytes of the body that were read since the last `take`, without padding."""
+        """Return the bytes of the body that were read since the last `take`, without keep-alive padding."""
         ...
 
     def end(self) -> None:
@@ -132,8 +125,8 @@ def _compact(
 ) -> Generator[Batch, None, tuple[bool, dict[str, Any]]]:
     """Read an object with its columns in `m` or `metadata` and its rows in `d`, and yield the rows.
 
-    An error may follow the rows, inside or outside the object. Returns two values. The first value says whether the
-    object has an array `d`, which may be empty. The second value contains the other members of the object.
+    Returns two values. The first value says whether the object has an array `d`, which may be empty. The second value
+    contains the other members of the object. An error in the object is stored in `envelope`.
     """
     other: dict[str, Any] = {}
     has_rows = False
@@ -162,7 +155,7 @@ def _compact(
 def _rows(reader: DocumentReader, delivered: Delivered, expected: type) -> Generator[Batch, None, list[Any]]:
     """Read an array, and yield its rows in batches. A row is an element of the type `expected`.
 
-    Returns the elements of other types. An error lists its causes as such elements.
+    Returns the elements of other types, such as the causes of an error.
     """
     batch: list[Any] = []
     strays: list[Any] = []
@@ -196,10 +189,7 @@ def _rows(reader: DocumentReader, delivered: Delivered, expected: type) -> Gener
 
 
 _MOST_STRAYS = 1000
-"""The maximum number of elements that are not rows, in an array of rows.
-
-Such elements are the causes of an error, and an error has few causes.
-"""
+"""The maximum number of elements that are not rows in an array of rows. They are the causes of an error."""
 _SPACE = re.compile(r"[ \t\n\r]*")
 _GAPS = ("", " ", "\n", "\r\n")
 """The white space that the reader keeps between values. Any other white space between values is keep-alive padding."""
@@ -208,15 +198,14 @@ _BRACKETS: Mapping[str, Kind] = {"{": "map", "[": "array"}
 # word that Python reads, -Infinity, and a pair of \u escapes are shorter.
 _UNFINISHED_CHARS = 16
 _MIN_ARRAY_CHARS = 1024
-"""The minimum length of a text, in characters, for which parsing its elements together is faster than one by one."""
+"""The minimum number of characters for parsing several elements of an array together."""
 
 
 class JsonReader:
     """A decoder of JSON text. It drops keep-alive padding.
 
-    The reader keeps a single blank or a single line break around rows and members. Any other white space there is
-    padding. Padding that contains a line break is replaced by one line break, and other padding is removed. White space
-    inside a row is unchanged.
+    A single blank or a single line break between two values is kept. Any other white space there is padding. Padding
+    with a line break is replaced by one line break, and other padding is removed. Rows are not changed.
     """
 
     def __init__(self, chunks: Iterator[bytes], delivered: Delivered) -> None:
@@ -248,14 +237,14 @@ class JsonReader:
             yield self._many() or [self.value()]
 
     def _many(self) -> list[Any]:
-        """Return the complete elements that have arrived, parsed together; empty if elements must be read one by one.
+        """Parse the elements of an array that have arrived, and return them.
 
-        The text up to the last bracket before a comma is parsed as an array. Parsing succeeds only if this bracket is
-        the end of an element. A bracket in a string or in an inner value would leave that string or value unclosed.
+        The result is empty if the elements must be read one by one.
         """
         if self._tried or self._peek() not in _BRACKETS:
             return []
         self._tried = True
+        # If the last bracket is in a string or in an inner value, parsing fails: the string or value is not closed.
         end = self._text.rfind("}," if self._peek() == "{" else "],", self._at) + 1
         text = self._text[self._at : end]
         if len(text) < _MIN_ARRAY_CHARS:
@@ -329,7 +318,7 @@ class JsonReader:
                 self._wrong()
 
     def _peek(self) -> str:
-        """Remove padding, and return the next character that is not white space; empty at the end of the body."""
+        """Skip white space, and return the next character without reading it; empty at the end of the body."""
         while True:
             end = _space_end(self._text, self._at)
             if end == len(self._text) and self._fill(keep_space=True):
@@ -341,7 +330,7 @@ class JsonReader:
             return self._text[end : end + 1]
 
     def _more(self, size: int) -> None:
-        """Read more text for a value of which `size` characters have arrived.
+        """Read more text of a value that is not complete. `size` is the number of characters that have arrived.
 
         Raises IncompleteResult at the end of the body, and for a value of more than MAX_ROW characters.
         """
@@ -355,9 +344,9 @@ class JsonReader:
             raise self._delivered.cut()
 
     def _fill(self, least: int = 1, *, keep_space: bool = False) -> bool:
-        """Read at least `least` more characters of the body, and drop the text that `take` has returned.
+        """Read at least `least` more characters of the body. At the end of the body, fewer characters are read.
 
-        If the body ends, fewer characters are read. Returns False if nothing was read.
+        Returns False if nothing was read. The text that `take` has returned is dropped.
         """
         rest = self._text[self._from :]
         self._at -= self._from
@@ -382,7 +371,7 @@ class JsonReader:
 
 
 def _without_padding(space: str) -> str:
-    """Return white space without its keep-alive padding."""
+    """Return the white space between two values, without keep-alive padding."""
     return space if space in _GAPS else "\n" if "\n" in space else ""
 
 
@@ -394,8 +383,8 @@ def _space_end(text: str, at: int) -> int:
 class MsgpackReader:
     """A decoder of MessagePack.
 
-    The unpacker of the msgpack library reads the body by the method `read`. The bytes are kept until `take` returns
-    them.
+    The unpacker of the msgpack library calls the method `read` to read the body. The decoder keeps the bytes until
+    `take` returns them.
     """
 
     def __init__(self, chunks: Iterator[bytes], delivered: Delivered) -> None:

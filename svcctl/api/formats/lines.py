@@ -1,14 +1,10 @@
 """Readers of json/simple and json/simple/compact. These formats have one JSON value per line. Lines end in LF or CRLF.
 
-The result ends when the connection closes, so a broken connection looks like the end of the result. Only the newline
-after the last row distinguishes the two cases. The reader checks that every line begins and ends like a row. For this
-check, the reader makes two counts per block. The first count is the number of newlines. The second count is the number
-of newlines between the end of one row and the beginning of the next row. The second count must be one less than the
-first count. Python searches for a longer text faster. So the reader first assumes that all rows begin like the last row
-of the block, up to its first key.
+The result ends when the connection closes. A result without a newline after its last row was cut off.
 
-Usually, only the first line and the last row of every block are parsed. If a block contains padding, an error, or rows
-that begin or end differently, all rows of this block are parsed. The method `rows` parses all rows.
+The method `raw` parses only the first line of the answer and the last row of each block. The other lines are only
+checked: each line must begin and end like a row. If a line of a block begins or ends differently, all lines of this
+block are parsed. Such a line may be keep-alive padding or an error. The method `rows` parses all rows.
 """
 
 from __future__ import annotations
@@ -47,7 +43,7 @@ class LineFormat(NamedTuple):
     metadata: bool
 
     def raw(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-        """Yield the checked lines without padding, in blocks of whole lines."""
+        """Yield the checked lines without keep-alive padding, in blocks of whole lines."""
         first = True
         pending = b""
         for block in _whole_lines(chunks, delivered, self.metadata):
@@ -81,7 +77,7 @@ class LineFormat(NamedTuple):
             raise delivered.malformed("it is empty")
 
     def rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield the rows. The values are in column order. The columns are those of the metadata or of the first row."""
+        """Yield the rows in batches. The columns are those of the metadata or of the first row."""
         blocks = self.raw(chunks, delivered)
         if self.metadata:
             next(blocks, None)
@@ -93,9 +89,9 @@ class LineFormat(NamedTuple):
     ) -> Iterator[T | list[tuple[Any, ...]]]:
         """Yield the rows in blocks. Each block is a result of `pack`, or a list of decoded rows.
 
-        The format must have metadata. The argument of `pack` is the lines of a block. If `pack` returns None for a
-        block, the decoded rows are yielded. `size` returns the minimum size of the next block in bytes. Only the last
-        block may be smaller. The columns are known before the first call of `pack` or `size`.
+        The format must have metadata. `pack` is called with the lines of each block. If `pack` returns None, the block
+        is yielded as decoded rows. `size` returns the minimum size of the next block in bytes. Only the last block may
+        be smaller. The columns are known before the first call of `pack` or `size`.
         """
         blocks = self.raw(chunks, delivered)
         next(blocks, None)
@@ -112,7 +108,7 @@ class LineFormat(NamedTuple):
                 counted += len(rows)
 
     def values(self, lines: bytes) -> bytes | None:
-        """Return the values in lines: the lines without the bytes that begin and end every row.
+        """Return lines without the bytes that begin and end every row, so that only the values remain.
 
         Returns None if a line may begin or end differently.
         """
@@ -149,8 +145,7 @@ class LineFormat(NamedTuple):
     def _arrays(self, lines: bytes, delivered: Delivered) -> list[tuple[Any, ...]] | None:
         """Parse lines together as one array, and return the rows.
 
-        Before parsing, the bytes that begin and end every row are removed. Returns None if a line begins or ends
-        differently from the others.
+        Returns None if a line does not begin and end like a row.
         """
         end = self.end + (b"\r\n" if lines.endswith(b"\r\n") else b"\n")
         if not (self.metadata and lines.startswith(self.begin) and lines.endswith(end)):
@@ -193,10 +188,9 @@ class LineFormat(NamedTuple):
         return value
 
     def _one_by_one(self, block: bytes, delivered: Delivered) -> Iterator[bytes]:
-        """Parse the rows of a block one by one, and yield them without padding.
+        """Parse the rows of a block one by one, and yield them without keep-alive padding.
 
-        An error in the block, or a line that is not a row, raises IncompleteResult after the preceding rows were
-        yielded.
+        Raises IncompleteResult for a line that is an error or not a row. The rows before this line are yielded first.
         """
         good: list[bytes] = []
         failure: IncompleteResult | None = None
@@ -338,7 +332,7 @@ def _columns(value: Any, delivered: Delivered) -> tuple[ResultColumn, ...]:
 
 
 def _first_line(block: bytes) -> tuple[bytes, bytes]:
-    """Return the first line that is not padding, without blanks around it, and the rest of the block."""
+    """Return the first line that is not keep-alive padding, and the rest of the block."""
     start = 0
     while end := block.find(b"\n", start) + 1:
         if (line := block[start : end - 1].strip(b" ")) not in (b"", b"\r"):

@@ -1,7 +1,7 @@
 """Readers of xml and xls. The client does not parse these formats, but checks that an answer is complete.
 
 The last bytes of an answer are held back until the end of the document is found. An xml document ends with the closing
-tag of its root, and white space may follow. A spreadsheet is a zip file, which ends with a special record.
+tag of its root, and white space may follow. A spreadsheet is a zip file, which ends with an end record.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SECTOR = 512
 
 
 def xml(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-    """Yield the xml document without the padding after the document. White space inside the document stays.
+    """Yield the xml document without the keep-alive padding after its end.
 
     The rows are not counted.
     """
@@ -54,8 +54,7 @@ def xml(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
 def xls(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
     """Yield the spreadsheet unchanged. Its rows are not counted.
 
-    The older binary format of spreadsheets has no end record. In this format, the only check is that the size is a
-    multiple of 512 bytes.
+    For a spreadsheet in the older binary format, the only check is that the size is a multiple of 512 bytes.
     """
     delivered.rows = None
     head = tail = b""

@@ -27,17 +27,14 @@ MAX_COLUMNS = 50_000
 MAX_HEADING = 8_000_000
 """The maximum total number of bytes of the names of a result's columns."""
 NAMES_PER_COLUMN = 4
-"""The number of names in JSON that count as one column when the columns are estimated.
-
-A column really has three names: its own name, `type` and `index`.
-"""
+"""The number of JSON keys that count as one column in an estimate of the number of columns."""
 
 
 Late = Callable[[int, float], None]
 """A function that is called when the service reports late events.
 
-The first argument is the number of events that arrived too late to be counted in their group. The second argument is
-the allowed delay in seconds.
+The first argument is the number of events that arrived too late to be counted in a group of the query. The second
+argument is the allowed delay in seconds.
 """
 
 
@@ -47,8 +44,8 @@ class Delivered:
 
     `rows` is the number of delivered rows; None in a format in which rows are not counted. `columns` is None until the
     columns are known. `cid` is the ID of the request. `late` is called when the service reports late events.
-    `marks_end` says that the format shows where the body ends. The reader then need not know how the connection ended.
-    `exact` says that the service states errors only in a form that no row can have (see `svcctl.api.refusals`).
+    `marks_end` says that the format shows where the body ends. `exact` says that the service states errors only in a
+    form that no row can have (see `svcctl.api.refusals`).
     """
 
     rows: int | None = 0
@@ -77,10 +74,9 @@ class Delivered:
         return self.incomplete("the connection closed in the middle")
 
     def check_width(self, columns: int, size: int = 0) -> None:
-        """Raise IncompleteResult if a result has too many columns.
+        """Raise IncompleteResult if a result has more than MAX_COLUMNS columns, or if their names are too long.
 
-        That is more than MAX_COLUMNS columns, or column names of more than MAX_HEADING bytes. `size` is the number of
-        bytes of the names.
+        `size` is the total number of bytes of the names. The maximum is MAX_HEADING.
         """
         if columns > MAX_COLUMNS:
             raise self.incomplete(f"it has more than {MAX_COLUMNS} columns")

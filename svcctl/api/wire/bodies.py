@@ -2,8 +2,7 @@
 
 The end is shown by the last chunk, by a length, or by the end of the connection. The bytes of the connection are in a
 buffer, which the code calls the box. A framing takes the body out of the box. The box may contain hundreds of chunks,
-and their contents are joined in one step. Before each chunk, there is a line with its size. Most servers send chunks of
-the same size, so this line is first compared with the line before the previous chunk.
+and their contents are joined in one step.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Protocol
 from svcctl.api.wire.failures import RemoteProtocolError
 
 MAX_LINE = 4096
-"""The maximum length, in bytes, of the line before a chunk. In this line, everything after the size is ignored."""
+"""The maximum length, in bytes, of the line that states the size of a chunk."""
 CUT = "the connection closed in the middle of the answer"
 
 _CHUNK_SIZE = rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?\r\n"
@@ -24,16 +23,16 @@ _TRAILER = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\r\n\x00]*\r\n)*\r\n"
 
 
 class Framing(Protocol):
-    """Takes a body out of the bytes of a connection, and finds the end of the body."""
+    """An object that takes a body out of the bytes of a connection, and finds the end of the body."""
 
     ended: bool
 
     def take(self, box: bytearray, start: int, end: int) -> tuple[bytes, int]:
-        """Return the bytes of the body from `start` to `end` in the buffer `box`, and the index for the next call."""
+        """Return the bytes of the body in `box[start:end]`, and the `start` for the next call."""
         ...
 
     def closed(self) -> None:
-        """Note that the connection has ended. Raises RemoteProtocolError if the body cannot end there."""
+        """Note that the connection has ended. Raises RemoteProtocolError if the body is not complete."""
         ...
 
 
@@ -112,7 +111,7 @@ class Chunked:
         raise RemoteProtocolError(CUT)
 
     def _refuse_bad_line(self, box: bytearray, at: int, end: int) -> None:
-        """Raise RemoteProtocolError if the bytes cannot be the beginning of the line before a chunk."""
+        """Raise RemoteProtocolError if `box[at:end]` is not the beginning of a line that states the size of a chunk."""
         lead = 0 if self._line is _FIRST_CHUNK else 2
         whole = box.find(b"\r\n", at + lead, end) >= 0
         if whole or end - at > MAX_LINE or not b"\r\n".startswith(bytes(box[at : at + lead])[: end - at]):

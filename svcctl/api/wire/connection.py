@@ -1,7 +1,7 @@
 """One connection of the client. It sends a request, and reads the answer in blocks.
 
-A block contains all bytes that have arrived. While an answer is read, the socket is non-blocking. So if the service is
-faster than the reader, a read needs only one system call. A read never waits until a block is full.
+A block contains all bytes that have arrived. A read never waits until a block is full. While an answer is read, the
+socket is non-blocking.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 RECEIVED_BYTES = 256 * 1024
 """The maximum number of bytes of an answer that are received at once."""
 LEFTOVER_BYTES = 128 * 1024
-"""The number of bytes that are reserved before each block for the rest of the previous block.
+"""The number of bytes that are reserved before each block for the unparsed rest of the previous block.
 
-The number is larger than the maximum size of a head or of trailers.
+This number must be larger than the maximum size of a head or of trailers.
 """
 PARSED_BYTES = 128 * 1024
 """The number of bytes of a body that are parsed at once.
 
-The number is larger than the maximum size of trailers, and smaller than the cache of a processor core.
+This number must be larger than the maximum size of trailers. It is smaller than the cache of a processor core.
 """
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
@@ -64,7 +64,7 @@ class Connection:
     def send(self, data: bytes, timeout: float | None, reader: int | None = None) -> None:
         """Send a request. If the peer stops reading, no error is raised, because the peer may already have answered.
 
-        While the client waits for the answer, ReaderClosed is raised as soon as no process reads the pipe `reader` any
+        `reader` is a pipe. While the answer is read, ReaderClosed is raised as soon as no process reads this pipe any
         more.
         """
         self._socket.settimeout(timeout)
@@ -83,7 +83,7 @@ class Connection:
     def head(self, seconds: float | None) -> Head:
         """Read the head of the answer within `seconds`.
 
-        Interim answers (HTTP 1xx) are dropped, and each interim answer restarts the time limit.
+        Interim answers (HTTP 1xx) are dropped. The time limit begins again after each interim answer.
         """
         for _ in range(_MAX_INTERIM):
             head = read_head(self._head_bytes(None if seconds is None else time.monotonic() + seconds))
@@ -126,8 +126,8 @@ class Connection:
     def leave(self, lasting: bool) -> bool:
         """Finish an answer that was read to its end.
 
-        Returns whether the connection is still open and no bytes follow the answer. `lasting` says whether the head of
-        the answer allows another request on the connection.
+        Returns whether the connection can be kept for another request. `lasting` says whether the head of the answer
+        allows this.
         """
         self._idle_since = time.monotonic()
         if self._reader is not None:
@@ -139,8 +139,8 @@ class Connection:
     def is_usable(self) -> bool:
         """Whether the connection can be used for another request.
 
-        This is the case if the connection was idle for less than the limit, and the peer has neither sent bytes nor
-        closed the connection.
+        The result is True if the connection was idle for less than `idle` seconds, and the peer has neither sent bytes
+        nor closed the connection.
         """
         return time.monotonic() - self._idle_since < self._idle and not self._poll.poll(0)
 
@@ -169,7 +169,7 @@ class Connection:
         """Wait for bytes, write all bytes that have arrived into the buffer, and return their number.
 
         The bytes are written after the first LEFTOVER_BYTES bytes of the buffer. The number is 0 at the end of the
-        connection. If an error follows some bytes, the next call raises the error.
+        connection. If the connection fails after some bytes have arrived, the next call raises the error.
         """
         view = memoryview(self._box)
         end = LEFTOVER_BYTES
@@ -204,7 +204,7 @@ class Connection:
 
 
 def _waits(secure: bool) -> tuple[tuple[type[OSError], ...], tuple[type[OSError], ...]]:
-    """Return the errors that mean "not readable yet", and the errors that mean "not writable yet"."""
+    """Return the errors of a socket that is not readable yet, and the errors of a socket that is not writable yet."""
     if not secure:
         return (BlockingIOError,), ()
     from ssl import SSLWantReadError, SSLWantWriteError

@@ -1,7 +1,6 @@
 """The heads of HTTP messages: write a request's head, read an answer's head, and find the framing of its body.
 
-A head is refused if two readers could understand it differently. Otherwise, part of a body could be mistaken for the
-next answer.
+An ambiguous head is refused. Otherwise, part of a body could be mistaken for the next answer.
 """
 
 from __future__ import annotations

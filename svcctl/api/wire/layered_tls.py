@@ -1,6 +1,6 @@
 """TLS with a service over a connection that is already encrypted, such as a connection to an https proxy.
 
-An SSLSocket cannot wrap another SSLSocket. So this module uses an SSLObject, which encrypts in memory.
+The module uses an SSLObject, which encrypts in memory, because an SSLSocket cannot wrap another SSLSocket.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ T = TypeVar("T")
 class LayeredTLS:
     """A TLS connection inside another TLS connection, which is called the carrier.
 
-    The class has those methods of an SSLSocket that svcctl uses. Raises SSLEOFError if the carrier ends before the
-    inner connection has received close_notify.
+    The class has the methods of an SSLSocket that svcctl uses. Reading raises SSLEOFError if the carrier ends before
+    the inner connection has received the message close_notify.
     """
 
     def __init__(self, carrier: ssl.SSLSocket, trust: ssl.SSLContext, host: str) -> None:
@@ -68,7 +68,7 @@ class LayeredTLS:
         """Repeat a step of the inner connection until the step has a result.
 
         Between attempts, bytes are sent to the carrier and received from the carrier. If the carrier is non-blocking,
-        the method may raise SSLWantReadError. In this case, the caller must repeat the step later.
+        the method may raise SSLWantReadError. The caller must then repeat the step later.
         """
         while True:
             try:

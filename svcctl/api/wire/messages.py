@@ -42,7 +42,7 @@ class Headers(Mapping[str, str]):
 
 
 class Closing:
-    """A wait for the end of a connection. `seconds` is the maximum time.
+    """A wait for the end of a connection, for at most `seconds` seconds.
 
     `seen` becomes True if the connection ends properly.
     """
@@ -67,7 +67,7 @@ class Request:
     """The path and the query of the URL, quoted as they are sent."""
     body: bytes = b""
     timeout: float | None = None
-    """The time limit for connecting, and the time limit for sending."""
+    """The time limit for connecting, and also the time limit for sending."""
     first: float | None = None
     """The time limit until the answer begins."""
     silence: float | None = None

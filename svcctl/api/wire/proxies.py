@@ -32,9 +32,10 @@ _BRACKETED = r"\[(?P<address>[^\[\]]*)\](?P<length>/[0-9]+)?(?::(?P<port>.*))?"
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy, the environment variable that names the proxy, and the variable that lists exceptions.
+    """A proxy. `str(proxy)` is its host and port.
 
-    `str(proxy)` is the host and the port.
+    `variable` is the environment variable that names the proxy. `exceptions` is the variable with the hosts that are
+    reached without the proxy.
     """
 
     variable: str

@@ -42,10 +42,8 @@ class Origin(NamedTuple):
 KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 20, "TCP_KEEPCNT": 6}
 """The settings of TCP keep-alive.
 
-The kernel probes silent connections, and notices a dead connection after three minutes.
-
 The values are the seconds of silence before the first probe, the seconds between probes, and the number of probes that
-may be lost. The settings do not limit the duration of an answer.
+may be lost. So the kernel notices a dead connection after three minutes.
 """
 
 

@@ -286,8 +286,8 @@ def missing(destination: Destination) -> tuple[Parameter, ...]:
 def mistakes(destination: Destination, *, endless: bool) -> Iterator[tuple[str, str]]:
     """Yield the key of each parameter with an invalid value, and the problem, such as `must be true or false`.
 
-    The problem does not quote the value, which may be a secret. A number may be a text, because the values on a command
-    line are texts. Parameters of unknown destination types are not checked. `endless` says that the query has no end.
+    The problem does not quote the value, which may be a secret. A number may also be a text, as on a command line.
+    Parameters of unknown destination types are not checked. `endless` says that the query has no end.
     """
     row = TYPES.get(canonical_type(destination.type))
     values = {key.lower(): value for key, value in destination.params.items() if value not in (None, "")}

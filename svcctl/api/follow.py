@@ -239,7 +239,7 @@ class Follow:
         return isinstance(end, int | float) and self._clock() + self._ahead + DATE_SECONDS >= end
 
     def _new_rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of the current connection that were not delivered before."""
+        """Yield the rows of the current connection that no earlier connection has delivered."""
         at = next((index for index, column in enumerate(self.columns) if column.name == "eventdate"), None)
         for row in self._arriving:
             if self._since is not None and at is not None:
@@ -261,7 +261,7 @@ class Follow:
             self._since = None
 
     def _is_new(self, date: Any, row: tuple[Any, ...]) -> bool:
-        """Return whether a row was not delivered before. A new row is remembered."""
+        """Return whether a row is new: no earlier connection has delivered it. A new row is remembered."""
         if isinstance(date, bool) or not isinstance(date, int | float) or not math.isfinite(date):
             self._undated = json.dumps(date)
             return True

@@ -36,7 +36,7 @@ class WriteTimeout(TimeoutException):
 
 
 class ConnectError(RequestError):
-    """No connection could be made. The cause of the exception is the reason."""
+    """No connection could be made. The exception's `__cause__` is the reason."""
 
 
 class ReadError(RequestError):

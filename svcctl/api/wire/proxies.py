@@ -218,7 +218,7 @@ def _ascii(pattern: str) -> str:
 
 
 _MAPPED_BITS = 96
-"""The length of the prefix ::ffff:, which is before an IPv4 address that is written as IPv6."""
+"""The length, in bits, of the prefix ::ffff: of an IPv4 address that is written as IPv6."""
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 

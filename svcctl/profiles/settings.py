@@ -158,7 +158,7 @@ PROFILE_SETTINGS = {
         ),
         ProfileSetting(
             "provisioning_url",
-            "URL for domains and roles, if it differs",
+            "URL for domains and roles, if it is not base_url",
             _url,
             connection=True,
             check=checked_url,
@@ -166,7 +166,7 @@ PROFILE_SETTINGS = {
         ProfileSetting("ca_bundle", "file of CA certificates to trust", path=True, connection=True),
         ProfileSetting(
             "tls_close",
-            "accepted end of TLS for an answer without a length",
+            "how an answer without a length may end over TLS",
             choices=("notify", ANY_CLOSE),
             default="notify",
         ),

@@ -212,7 +212,10 @@ def _profiles() -> dict[str, str]:
     return {"settings": table([*((row.name, row.explanation) for row in PROFILE_SETTINGS.values()), *renamed])}
 
 
-_SEE = {"SVCCTL_DESTINATIONS_ALLOWED": " ('svcctl help destinations')"}
+_SEE = {
+    "SVCCTL_DESTINATIONS_ALLOWED": " ('svcctl help destinations')",
+    "SVCCTL_SERVICE_STATE": " ('svcctl help cluster')",
+}
 """References to topics that say more about a setting of the service."""
 
 
@@ -225,19 +228,19 @@ def _environment() -> dict[str, str]:
     from svcctl.terminal.pager import VARIABLE
 
     variables = [
-        (PROFILE_ENVIRONMENT, "profile to use"),
-        (CONFIG_ENVIRONMENT, "profiles file to use"),
+        (PROFILE_ENVIRONMENT, "profile to use ('svcctl help profiles')"),
+        (CONFIG_ENVIRONMENT, "file of profiles to use"),
         *((row.environment, row.explanation) for row in PROFILE_SETTINGS.values() if row.environment),
         (DATA_ENVIRONMENT, "directory of the local service's data"),
-        (STATE_ENVIRONMENT, "directory of the states of exports (--state)"),
+        (STATE_ENVIRONMENT, "directory in which exports store their progress (--state)"),
         *((row.name, row.explanation + _SEE.get(row.name, "")) for row in SERVICE_SETTINGS),
         (VARIABLE, "pager for long output, instead of PAGER; empty or cat for no pager"),
         ("SSL_CERT_FILE", "file of CA certificates to trust, if the profile has no ca_bundle"),
         ("SSL_CERT_DIR", "directory of CA certificates, prepared with 'openssl rehash'"),
-        ("NO_COLOR", "no colours"),
-        ("CLICOLOR_FORCE", "colours in a pipe, too; 0 has no effect"),
+        ("NO_COLOR", "no colours, with any value that is not empty"),
+        ("CLICOLOR_FORCE", "colours in a pipe, too, with any value except 0"),
         ("CLICOLOR", "0 for no colours on a terminal"),
-        ("COLUMNS", "width of the output in cells, instead of the width of the terminal"),
+        ("COLUMNS", "width of the output in characters, instead of the width of the terminal"),
         ("LINES", "height of the output in lines, instead of the height of the terminal"),
     ]
     proxies = [

@@ -29,52 +29,52 @@ EXAMPLES = (
         "    select count() as n, hllppcount(srcIp) as addresses where n > 10",
     ),
     (
-        "Requests and errors of the shop every ten minutes",
+        "Successful and failed requests of the shop, every ten minutes",
         "from demo.ecommerce.data\n"
         '    select ifthenelse(statusCode >= 500, "error", "fine") as verdict\n'
         "    group every 10m by verdict select count() as n",
     ),
     (
-        "The slow pages",
+        "Pages that took more than ten times their median time",
         'from demo.ecommerce.data group by peek(uri, re("^/[a-z]*")) as page\n'
         "    select median(timeTaken) as usual, max(timeTaken) as worst, count() as n\n"
         "    where n >= 100, worst > 10 * usual",
     ),
     (
-        "Browsers, ignoring case",
+        "Requests from Firefox and Chrome, but not from mobile devices, by country",
         'from demo.ecommerce.data where weakhas(userAgent, "firefox", "chrome")\n'
         '    where not (userAgent ->> "mobile")\n'
         "    group by country select count() as n, avg(bytesTransferred) / 1000 as kB",
     ),
     (
-        "Traffic that left a network, by the hour",
+        "Addresses of a network that sent more than 1 MB to other networks in an hour",
         "from firewall.all where srcIp <- 10.0.3.0/24, not (dstIp <- 10.0.0.0/8)\n"
         "    group every 1h by srcIp select sum(bytesOut) as sent\n"
         "    where sent > 1000000",
     ),
     (
-        "Busy hours of the day, from groups of groups",
+        "The average number of logins in each hour of the day (groups of groups)",
         "from auth.all group every 1h select count() as n\n"
         "    select hour(eventdate) as hour, n group by hour select avg(n) as logins",
     ),
     (
-        "Requests to the local service itself (--follow prints new requests)",
+        "All requests to the local service itself",
         "from service.access // each request becomes an event",
     ),
 )
 """Whole queries on the tables that every local service has."""
 
 _QUERY = """\
-A query names a table. Its clauses process the events of the table one after the
-other, in the order of the text. Each clause gets the rows of the clause before.
+A query names a table, and has clauses. The clauses run in the order in which
+they are written. Each clause processes the rows of the clause before it.
 
-  from TABLE                      the table. Names are case-sensitive, and can
-                                  have dots
+  from TABLE                      reads the events of a table, such as auth.all
   where CONDITION, …              keeps the rows for which all conditions are
                                   true
-  select EXPRESSION as NAME, …    the columns of the result (* for all columns)
-  group every PERIOD by COLUMN, … one row for each period and for each value of
-                                  the columns (or expressions)
+  select EXPRESSION as NAME, …    sets the columns of the result (* for all
+                                  columns)
+  group every PERIOD by COLUMN, … makes one row for each period and each value
+                                  of the columns. A column can be an expression
   limit N                         returns at most N rows
   offset N                        skips the first N rows
   pragma NAME: VALUE              has no effect
@@ -83,9 +83,11 @@ other, in the order of the text. Each clause gets the rows of the clause before.
     from auth.all where result = "FAIL", not (user = "admin")
         select eventdate, user limit 5
 
-The result has the columns of the last select. A clause can use these columns,
-and also columns of earlier selects, back to the last group or to the table. If
-several columns have the same name, the column of the latest select is used:
+The result has the columns of the last select. A clause can use the columns of
+all selects before it, and the columns of the table. After a group, only
+aggregates can use the columns from before the group. If several columns have
+the same name, a clause uses the latest of them. In this query, the where uses a
+column of the table that is not in the select:
 
     from auth.all select lower(user) as who where result = "FAIL"
 
@@ -94,68 +96,71 @@ before from. Rows are in the order of eventdate, and groups in the order of
 their keys. Nulls come last. The time range is not part of the query. Give the
 range with --from and --to.
 
-Without "as NAME", the name of a column is the column, the function, or the text
-of the expression. Names are case-sensitive. A name has letters, digits and _.
-Several names can be joined by dots, as in req.status. Put any other name, and
-any reserved word, in back quotes: `two words`. The reserved words are"""
+"as NAME" is optional. Without it, a column has the name of the selected column
+or function, or the text of the expression as its name. Names are
+case-sensitive. A name has letters, digits and _. Several names can be joined by
+dots, as in req.status. Put any other name, and any reserved word, in back
+quotes: `two words`. The reserved words are"""
 
 _GROUPS = """\
 The columns after "by" are the keys of the group. A select after the group
-computes aggregates, such as count(). The result begins with the keys. But if
-the select names a key, the result has only the columns of the select. A where
-after the group filters the groups.
+computes aggregates, such as count(). The result has the keys, and then the
+columns of the select. But if the select names a key, the result has only the
+columns of the select. A where after the group filters the groups.
 
-With "every", the period is the first key, and eventdate is the start of the
-period. Periods without events are left out. A period is a number of s, m, h or
-d, counted from 1970-01-01 in UTC. "every" can also come last. "every -" means
-no period. To group by the days of a time zone, group by a text:
-formatdate(eventdate, "yyyy-MM-dd", "Europe/Berlin").
+With "every", the first key is eventdate, which is the start of the period.
+Periods without events are left out. A period is a number with s, m, h or d,
+such as 30m. Periods are counted from 1970-01-01 in UTC. "every PERIOD" can also
+come after the columns. "every -" means no period. To group by the days of a
+time zone, use by formatdate(eventdate, "yyyy-MM-dd", "Europe/Berlin").
 
     from demo.ecommerce.data
         group every 30m by method select count() as n, max(timeTaken)
 
-Without keys and period, all rows are one group:
+Without "by" and "every", all rows are one group:
 
     from auth.all group select count() as n, min(eventdate) as since"""
 
 _EXPRESSIONS = '''\
-  "text" 'text'           with the escapes \\" \\' \\\\ \\n \\t \\r and \\u0041
+  "text" 'text'           strings, with the escapes \\" \\' \\\\ \\n \\t \\r and \\u0041
   12  -3  1.5  2e3        whole numbers are int4, or int8 if they are too large
                           for int4. All other numbers are float8
   10.0.0.1                an IP address
   true  false  null       constants
-  ( … )  - …              parentheses and the sign bind closest. The next lines
-                          are in the order in which operators bind
+  ( … )  - …              parentheses, and the minus sign of a value. They are
+                          evaluated first, and then the operators of the next
+                          lines, in the order of the lines
   *  /  %                 multiply, divide (always a float8), remainder of a
                           division
   +  -                    add, subtract. + also joins strings
   =  !=  <  <=  >  >=     compare two numbers, strings, dates, … 200 <= x < 300
-                          is allowed. Compared with a number, "404" is 404
+                          is allowed. A string is converted to a number if it
+                          is compared with a number
   x -> "part"             x contains the part. ->> ignores case
   x ~ re("…")             x contains a match of a regular expression (RE2)
   x in {"a", "b"}         x equals one of the values
   x <- 10.0.0.0/8         the IP address x is in the network
-  not    and    or        combine conditions, and bind in this order. A comma
-                          between conditions means "and"'''
+  not    and    or        combine conditions. "not" is evaluated first, then
+                          "and", then "or". A comma between conditions means
+                          "and"'''
 
 _NULLS = """\
 Null means that there is no value.
 
-  - A comparison or test of null is neither true nor false, and its negation is
-    not true either. A where keeps only rows for which the condition is true. So
-    where x = 1 and where not (x = 1) both leave out the rows in which x is
-    null.
+  - A comparison or test of null has the result null, and so has its negation.
+    A where keeps only rows for which the condition is true. So "where x = 1"
+    and "where not (x = 1)" both leave out the rows in which x is null.
   - x = null is the same as isnull(x), and x != null is the same as
     isnotnull(x).
-  - false and null is false, and true or null is true, because one side decides.
-    Otherwise, the result of and and or with null is null.
+  - (false and null) is false, and (true or null) is true. But (true and null)
+    and (false or null) are null.
   - The result of a calculation with null is null. These results are null, too:
     a division by zero, a whole number that does not fit int8, and the
     conversion of a text that cannot be converted.
   - A function returns null for null, except if its description says otherwise.
   - Aggregates skip nulls. If there are no values, count and hllppcount return
     0, and all other aggregates return null.
-  - Rows with null in a key form a group."""
+  - Rows in which a key is null form a group of their own."""
 
 _SIGNATURES = """\
 The first line of each function has the types of its arguments and of its
@@ -165,26 +170,28 @@ names mean several types:
   int          int4 or int8
   number       int4, int8 or float8
   any          any type
-  T, U         any type, but the same type in the whole line
+  T            any type, but the same type for each T of the line
+  U            any type, but the same type for each U of the line
 
-An argument named text, zone, digits (such as 5) or percent (such as 99.9) must
-be a literal, not an expression. "?" marks an optional argument, and "…" an
-argument that can be repeated. The examples were run at 2024-05-06 07:08:09."""
+The arguments text, zone, digits (such as 5) and percent (such as 99.9) must be
+literals, not expressions. A regex is made by re, and a glob by nameglob. "?"
+marks an optional argument, and "…" an argument that can be repeated. The
+examples were run at 2024-05-06 07:08:09."""
 
 _LIVE = f"""\
-A query with --follow keeps running. Rows arrive as soon as they are stored.
-With a single "group every", the groups of a period arrive when the period is
-over. All other groups are refused, because they would never be complete. Limits
-and offsets must come last.
+A query with --follow keeps running. Rows arrive as soon as they are stored. If
+the query has one "group every", the groups of a period arrive when the period
+is over. Queries with other groups are refused, because these groups would never
+be complete. Limits and offsets must come last.
 
 When a period has ended, the service waits {LAG_TIME.default} for late events. The variable
 {LAG_TIME.environment} of the service sets another time. If the range ends with the period,
-the service waits 2s. An event that is stored later is in no group, because
-groups that were sent do not change. The service counts such events, if they
-pass the where clauses before the group. The count is in a note of --follow, in
+the service waits 2s. An event that is stored after that is in no group, because
+groups that were sent do not change. The service counts these events, if they
+pass the where clauses before the group. The number is in a note of --follow, in
 "late" of the job ('svcctl job show ID -f json'), and in the metrics. If you run
 the same query again after the end of the range, the result includes these
-events. In a query without groups, no event is too late."""
+events. A query without groups returns late events, too."""
 
 
 def page() -> str:
@@ -204,8 +211,8 @@ def page() -> str:
             "Limits",
             _wrapped(
                 f"The text of a query has at most {size_text(MAX_BYTES)}. A query that takes too long is stopped. "
-                "If replaceall or + could make a text or a row of more than "
-                f"{MAX_TEXT_CHARS:,} characters, the query is refused before it runs. For this rule, a value of a "
+                "A query is refused before it runs if replaceall or + could make a text or a row of more than "
+                f"{MAX_TEXT_CHARS:,} characters. For this rule, a value of a "
                 f"column counts as {STORED_CHARS} characters."
             ),
         ),

@@ -592,7 +592,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "in",
             _overload("T, T… -> bool", lambda context, *options: member(context, options[-1], list(options[:-1]))),
-            "true if the last argument equals one of the arguments before. x in {a, b} means the same",
+            "true if the last argument equals one of the other arguments. `in`(a, b, x) is the same as x in {a, b}",
             '`in`("a", "b", "b")',
             True,
         ),
@@ -613,7 +613,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "toktains",
             _overload("str, text -> bool", _has_token),
-            "true if the text contains the token, and no letter or digit is next to the token",
+            "true if the text contains the token, with no letter or digit directly before or after it",
             'toktains("dns 8.8.8.80", "8.8.8.8")',
             False,
         ),
@@ -661,7 +661,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "nameglob",
             _overload("text -> glob", _glob),
-            "a pattern for a whole text. * matches any characters, and ? matches one character",
+            "a pattern that must match a whole text. * matches any characters, and ? matches one character",
             'matches("abc", nameglob("?c"))',
             False,
         ),
@@ -670,15 +670,15 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "ifthenelse",
             _overload("bool, T, T -> T", lambda context, test, yes, no: case_when((test, yes), default=no)),
-            "the second argument if the first is true, the third if the first is false or null",
+            "the second argument if the first is true. The third if the first is false or null",
             'ifthenelse(404 >= 400, "bad", "good")',
             "bad",
         ),
         Function(
             "decode",
             _overload("T, (T, U)…, U? -> U", _decode),
-            "the value after the first key that equals the first argument. If no key is equal, the optional last "
-            "argument, or null",
+            "each (T, U) is a key and a value. The result is the value of the first key that equals the first "
+            "argument. If no key is equal, the result is the optional last argument, or null",
             'decode(2, 1, "one", 2, "two", "many")',
             "two",
         ),
@@ -708,8 +708,8 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                     this=exp.Split(this=text, expression=string(by)), expressions=[number(index)], offset=0
                 ),
             ),
-            "a part of the text, which is cut at each separator. The index of the part counts from 0. Null if "
-            "there is no such part",
+            "the text is cut at each separator, which is the second argument. The result is the part with this index, "
+            "counted from 0. Null if there is no such part",
             'split("a/b/c", "/", 1)',
             "b",
         ),
@@ -727,18 +727,18 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "peek",
             _overload("str, regex, digits? -> str", _peek),
-            "the first match of the regular expression, or of its group with this number. Null if nothing "
-            'matches, and "" if the match is empty',
+            "the first match of the regular expression. With digits, the part that the group with this number matched. "
+            'Null if nothing matches, and "" if the match is empty',
             'peek("id=42;", re("id=([0-9]+)"), 1)',
             "42",
         ),
         Function(
             "jsonparse",
             _overload("str, text -> str", _json_member),
-            'the member of JSON text at a path such as a.b[0] or ["a b"].c. A string has no quotes, and other '
-            "values are JSON without blanks. Null if the member does not exist or is null, or if the text is not "
-            f"JSON or is nested deeper than {MAX_JSON_DEPTH}. If several members have the same name, the first of "
-            "them. Names are compared as written in JSON",
+            'the value at a path in a JSON text. A path is such as a.b[0] or ["a b"].c. A string is returned without '
+            "quotes, and any other value as JSON without blanks. Null if the value does not exist or is null, if the "
+            f"text is not JSON, or if it is nested deeper than {MAX_JSON_DEPTH}. If a name occurs several times, the "
+            "first one counts. Escapes in names are not decoded",
             """jsonparse('{"a": {"b": [1.50, "x"]}}', "a.b[0]")""",
             "1.50",
         ),
@@ -790,14 +790,14 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "today",
             _overload("-> timestamp", _midnight(0)),
-            "the last midnight in the request's time zone",
+            "the start of the current day, in the time zone of the request",
             "formatdate(today())",
             "2024-05-06 00:00:00.000",
         ),
         Function(
             "yesterday",
             _overload("-> timestamp", _midnight(1)),
-            "the midnight before today",
+            "the start of the day before, in the time zone of the request",
             "formatdate(yesterday())",
             "2024-05-05 00:00:00.000",
         ),
@@ -806,33 +806,32 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             _overload(
                 "int -> timestamp", lambda context, ms: context.attempt(from_epoch_ms(context.cast(ms, Type.INT8)))
             ),
-            "the time for milliseconds since 1970. Null if the time is out of range",
+            "the time that is this number of milliseconds after 1970-01-01. Null if the time is out of range",
             "timestamp(1704067200000)",
             datetime(2024, 1, 1),
         ),
         Function(
             "epoch",
             _overload("timestamp -> int8", lambda context, time: epoch_ms(time)),
-            "the time as milliseconds since 1970",
+            "the time as the number of milliseconds since 1970-01-01",
             'epoch(parsedate("2024-01-01", "yyyy-MM-dd"))',
             1704067200000,
         ),
         Function(
             "formatdate",
             _overload("timestamp, text?, zone? -> str", _format),
-            f"the time as text. The pattern consists of {DATE_PARTS} and 'quoted text'. The default is "
-            f"{DATE_FORMAT}. The text is in UTC or in the zone. A zone is GMT+2 or a name such as "
-            "Europe/Berlin. With a name, the result is null before 1970 and after 2037",
+            f"the time as text. The pattern consists of {DATE_PARTS} and 'quoted text'. The default pattern is "
+            f"{DATE_FORMAT}. The text is in the zone, or in UTC if no zone is given. A zone is GMT+2 or a name such as "
+            "Europe/Berlin. With such a name, the result is null for times before 1970 and after 2037",
             'formatdate(timestamp(0), "dd\'T\'HH:mm", "Asia/Kolkata")',
             "01T05:30",
         ),
         Function(
             "parsedate",
             _overload("str, text?, zone? -> timestamp", _parse),
-            "the time in a text. The pattern is as in formatdate. Without a pattern, the text is like "
-            "2024-01-31, with or without a time. Null if the text does not fit. The time is in UTC or in the "
-            "zone, as in formatdate. A local time that occurs twice or does not exist has the offset before the "
-            "change of the clocks",
+            "the time in a text. Pattern and zone are as in formatdate. Without a pattern, the text must be a date "
+            "such as 2024-01-31, with or without a time. Null if the text does not match the pattern. If a local time "
+            "occurs twice or does not exist, the offset from before the change of the clocks is used",
             'parsedate("07/2024", "MM/yyyy", "GMT+2")',
             datetime(2024, 6, 30, 22),
         ),
@@ -851,7 +850,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "str",
             TEXT_OF,
-            f"the value as text: times as {DATE_FORMAT}, addresses with dots",
+            f"the value as text. Times are like {DATE_FORMAT}, and addresses have dots",
             'str(10.0.0.1) + " " + str(true)',
             "10.0.0.1 true",
         ),
@@ -869,7 +868,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 Overload("ip4 -> int8", lambda context, address: context.cast(address, Type.INT8)),
             ),
             "the value as int8, without its fraction. Null if the value is not a number or is too large. A text "
-            "with an exponent is read as float8",
+            "with an exponent, such as 1e3, is first read as float8",
             'int8("12345678901")',
             12345678901,
         ),
@@ -889,8 +888,8 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 Overload("str -> bool", _bool_of_text),
                 Overload("number -> bool", lambda context, value: exp.NEQ(this=paren(value), expression=number(0))),
             ),
-            "true or false from text, ignoring case, and null from other text. From a number, true if the number "
-            "is not 0",
+            "true for the text true, and false for the text false, ignoring case. Null for any other text. For a "
+            "number, true if the number is not 0",
             'bool("True")',
             True,
         ),
@@ -943,14 +942,14 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             (
                 "first",
                 _overload("T -> T", _by_time(exp.ArgMin)),
-                "the value with the earliest eventdate. If several events have this eventdate, one of their values",
+                "the value of the row with the earliest eventdate. If there are several such rows, one of their values",
                 "first(status)",
                 200,
             ),
             (
                 "last",
                 _overload("T -> T", _by_time(exp.ArgMax)),
-                "the value with the latest eventdate. If several events have this eventdate, one of their values",
+                "the value of the row with the latest eventdate. If there are several such rows, one of their values",
                 "last(seconds)",
                 9.5,
             ),
@@ -969,8 +968,9 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             (
                 "percentile",
                 _percentile(),
-                "the percentile p, from 0 to 100. It is the value at position p / 100 * (n - 1) of the n sorted "
-                "values, counted from 0. Between two positions, it is interpolated linearly. 50 gives the median. "
+                "the percentile p, from 0 to 100. The n values are sorted, and their positions are counted from 0. The "
+                "result is the value at position p / 100 * (n - 1), interpolated linearly between two positions. The "
+                "percentile 50 is the median. "
                 f"{_LEFT_OUT}",
                 "percentile(seconds, 90)",
                 8.1,

@@ -368,28 +368,28 @@ class ExitCode(NamedTuple):
 
 EXIT_CODES = (
     ExitCode(0, "success, even if the result has no rows", (PagerLeft,)),
-    ExitCode(1, "the service refused, or a job failed during 'job wait'", (ServiceError, SvcctlError)),
+    ExitCode(1, "the service refused the request, or a job failed during 'job wait'", (ServiceError, SvcctlError)),
     ExitCode(2, "an option, argument, file or profile cannot be used", (UsageError,)),
-    ExitCode(3, "credentials refused", (CredentialsError,)),
-    ExitCode(4, "not found (a job, domain, role or saved query; for 'tables', a table)", (NotFound,)),
-    ExitCode(5, "conflict with the current state (already stopped, already enabled, …)", (Conflict,)),
-    ExitCode(6, "no usable answer after retries (network, timeout, 408, 429, 5xx, empty)", (Unavailable,)),
+    ExitCode(3, "the service refused the credentials", (CredentialsError,)),
+    ExitCode(4, "a job, domain, role or saved query was not found (for 'tables', a table)", (NotFound,)),
+    ExitCode(5, "conflict with the current state, such as a job that is already stopped", (Conflict,)),
+    ExitCode(6, "no usable answer after retries (no connection, timeout, HTTP 503, …)", (Unavailable,)),
     ExitCode(
         7,
-        "incomplete result (it was cut off, ended with an error, could not be written, is longer than max_rows, or "
-        "lacks windows or rows)",
+        "an answer was cut off or has too many rows (max_rows), the output could not be written, or an export or a "
+        "delivery lacks rows",
         (IncompleteResult,),
     ),
-    ExitCode(8, "empty result, and --fail-on-empty is given", (EmptyResult,)),
-    ExitCode(9, "another process holds the lock, such as another run of the export", (Locked,)),
-    ExitCode(10, "differences (--check, export reconcile) or extra rows (job verify)", (Differs,)),
+    ExitCode(8, "the result has no rows, and --fail-on-empty is given", (EmptyResult,)),
+    ExitCode(9, "another process uses the same files, such as another run of the export", (Locked,)),
+    ExitCode(10, "--check or 'export reconcile' found differences, or 'job verify' found extra rows", (Differs,)),
     ExitCode(
         130,
-        "interrupted, or a question was not answered with yes",
+        "interrupted with Ctrl-C, or a question was not answered with yes",
         (KeyboardInterrupt, Interrupted, Declined),
     ),
-    ExitCode(141, "the program that reads the output closed the pipe; no error is printed", (ReaderClosed,)),
-    ExitCode(143, "ended by SIGTERM, with which systemd and Kubernetes stop a process", (Terminated,)),
+    ExitCode(141, "the program that reads the output closed the pipe; svcctl prints no error", (ReaderClosed,)),
+    ExitCode(143, "ended by SIGTERM, the signal of systemd and Kubernetes to stop a process", (Terminated,)),
 )
 _CODES = {kind: row.code for row in EXIT_CODES for kind in row.errors}
 

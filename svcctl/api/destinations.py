@@ -136,13 +136,21 @@ TYPES: Mapping[str, DestinationType] = {
             Parameter("bootstrap.servers", "brokers as host:port, separated by commas", example="host:9092"),
             Parameter(
                 "mode",
-                "form of a row: an object, or an array of its values",
+                "format of a row: a JSON object, or a JSON array of its values",
                 form=_word("json", "array"),
                 default="json",
             ),
-            Parameter("maxBytesPerCommit", "bytes per batch", form=_number(1, 10_000_000), default="1000000"),
             Parameter(
-                "maxTimeWithoutCommit", "milliseconds between batches", form=_number(1000, 3_600_000), default="10000"
+                "maxBytesPerCommit",
+                "maximum bytes of rows per transaction",
+                form=_number(1, 10_000_000),
+                default="1000000",
+            ),
+            Parameter(
+                "maxTimeWithoutCommit",
+                "maximum milliseconds between transactions",
+                form=_number(1000, 3_600_000),
+                default="10000",
             ),
             Parameter(
                 "security.protocol",
@@ -162,38 +170,37 @@ TYPES: Mapping[str, DestinationType] = {
             ),
             Parameter(
                 "api.version.request",
-                "ask the brokers for their version; use false for brokers before 0.10",
+                "whether to ask brokers for their version; set false for brokers before 0.10",
                 form=_FLAG,
                 default="true",
             ),
             Parameter("broker.version.fallback", "version of the brokers, if it is before 0.10"),
             _NAME,
         ),
-        local="Each row is a message with the key <job>/<row>. Each batch of rows is a transaction. An event larger "
-        "than maxBytesPerCommit is sent in its own batch, if it has at most 10 MB and the topic accepts it. A job "
-        "writes to one partition, in the order of the query. Consumers with isolation level read_committed read every "
-        "row once. This holds even if a broker wrongly delivers messages of aborted transactions to them. After a "
-        "failure, the job reads the end of the partition to see which rows are already there. Jobs may share a topic. "
-        "Some brokers (Tansu 0.6) are an exception: they complete a transaction only when all overlapping "
-        "transactions are complete. If jobs share a partition of such a broker, rows can stay hidden from "
-        "read_committed consumers. So use one topic per job there. Brokers before 0.11 have no transactions. If the "
-        "service is killed and started again, such a broker "
-        "may still carry out a request of the killed service. Then a row arrives twice, with the same key.",
+        local="Each row is a message. All messages of a job are in one partition, in the order of the query. The job "
+        "sends them in transactions, and consumers with isolation level read_committed read every row once. An event "
+        "larger than maxBytesPerCommit has its own transaction. It may have at most 10 MB, and the topic must accept "
+        "this size. Several jobs may write to the same topic. But the broker Tansu 0.6 completes a transaction only "
+        "when all overlapping transactions in the partition are complete, so consumers may wait for rows. With this "
+        "broker, use one topic per job. Brokers before 0.11 have no transactions. With these brokers, a row can arrive "
+        "twice if the service is killed. Both messages then have the same key.",
     ),
     "s3": DestinationType(
         "S3",
         (
             Parameter("aws.bucket", "bucket that receives the files", example="my-bucket", place=True),
             Parameter("aws.region", "region of the bucket", form=_REGION),
-            Parameter("aws.endpoint", "service with the S3 API to use instead of AWS", form=_WEB, place=True),
+            Parameter("aws.endpoint", "another service with the S3 API, instead of AWS", form=_WEB, place=True),
             Parameter("aws.accesskey", "access key", needs=("aws.secretkey", "")),
             Parameter("aws.secretkey", "secret key", secret=True),
             Parameter("format", "compression of the csv files", form=_word("plain", "gzip", "zip"), default="plain"),
             Parameter("file.password", "password of the zip file", secret=True, needs=("format", "zip")),
-            Parameter(_OBJECTS, "name of the files, without number and ending (default: the job's ID)", place=True),
+            Parameter(
+                _OBJECTS, "name of the files; a number and an ending are added (default: the job's ID)", place=True
+            ),
             Parameter(
                 _SEVERAL,
-                "true for several files; false for a single file, only for a query with an end",
+                "whether to write several files; false is possible only for a query with an end",
                 form=_FLAG,
                 default="true",
             ),
@@ -203,11 +210,12 @@ TYPES: Mapping[str, DestinationType] = {
             ),
             _NAME,
         ),
-        local="Each file is an object: <name>_000.csv, <name>_001.csv and so on, followed by .gz or .zip if "
-        "compressed. <name> is s3.fileName or the job's ID. Numbers continue after the highest existing number, and "
-        "no object is replaced, even if several jobs use the same name. An object appears when it is complete. This "
-        "happens when the object reaches its size or age, and when the job is stopped or completed. The access key "
-        "needs permission to list, read, write and delete objects. A zip file with a password is encrypted with AES.",
+        local="The rows are in objects with the names <name>_000.csv, <name>_001.csv and so on. Compressed files "
+        "also end in .gz or .zip. <name> is s3.fileName or the job's ID. Numbers continue after the highest existing "
+        "number. No object is replaced, even if several jobs use the same name. An object appears when it is "
+        "complete, which means that it has reached its size or age, or that the job was stopped or completed. The "
+        "access key needs permission to list, read, write and delete objects. A zip file with a password is encrypted "
+        "with AES.",
     ),
     "hdfs": DestinationType(
         "HDFS",
@@ -215,7 +223,7 @@ TYPES: Mapping[str, DestinationType] = {
             Parameter("fs.defaultFS", "file system", example="hdfs://host:8020", form=_HDFS, place=True),
             Parameter(
                 "file",
-                "path of a file; for each file, a number is added to the name",
+                "path of the files; a number is added to each name",
                 example="/logs/web.csv",
                 form=_PATH,
                 place=True,
@@ -229,12 +237,11 @@ TYPES: Mapping[str, DestinationType] = {
             ),
             _NAME,
         ),
-        local="The rows are in several files. For /logs/web.csv, the files are /logs/web_000.csv, /logs/web_001.csv "
-        "and so on. Numbers continue after the highest existing number, and no file is replaced. A file is hidden "
-        "until it is complete. It is complete when it reaches its size or age, and when the job is stopped or "
-        "completed.",
+        local="The rows are in several files. For /logs/web.csv, the names are /logs/web_000.csv, /logs/web_001.csv "
+        "and so on. Numbers continue after the highest existing number. No file is replaced. A file appears when it "
+        "is complete, which means that it has reached its size or age, or that the job was stopped or completed.",
     ),
-    "donothing": DestinationType("donothing", (_NAME,), local="Counts the rows and discards them."),
+    "donothing": DestinationType("donothing", (_NAME,), local="The rows are counted and discarded."),
 }
 
 

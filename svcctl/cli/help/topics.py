@@ -270,7 +270,7 @@ def _destinations() -> dict[str, str]:
     from svcctl.api.destinations import TYPES
 
     def keys(parameters: Iterable[Parameter]) -> list[tuple[str, str]]:
-        return [(row.key, row.about + ", required" * row.required + ", secret" * row.secret) for row in parameters]
+        return [(row.key, "required: " * row.required + row.about) for row in parameters]
 
     rows = TYPES.values()
     return {

@@ -32,7 +32,7 @@ from svcctl.service.state.store import Store, is_there
 MAX_NAME_CHARS = 64
 """The maximum length of a full domain name, including its @ part."""
 NO_ROLE = ""
-"""The stored role of a domain's user after the user's role was deleted."""
+"""The value that is stored as the role of a user whose role was deleted."""
 
 _DOMAINS, _MEMBERS = schema.domains.c, schema.members.c
 _COLUMNS = [_DOMAINS[name] for name in ("id", "name", "reseller", "plan", "time", "volume")]

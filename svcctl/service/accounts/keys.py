@@ -1,4 +1,4 @@
-"""API keys as administrators see them: the owner of each key, and when a key was created, expires, and was last used.
+"""API keys as administrators see them: the owner of each key, and the times of its creation, expiry and last use.
 
 This module does not read secrets.
 """
@@ -27,7 +27,7 @@ EXPIRING_MS = 7 * 86_400_000
 WRITE_SECONDS = 60.0
 """The minimum interval, in seconds, between two writes of the last uses of keys."""
 LOG_SECONDS = 3600.0
-"""The minimum interval, in seconds, between two messages in the log that the same expired key was used."""
+"""The minimum interval, in seconds, between two log messages about the use of the same expired key."""
 
 _ACCOUNTS = schema.accounts.c
 _log = logging.getLogger("svcctl.service")

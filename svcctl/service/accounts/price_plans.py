@@ -38,8 +38,8 @@ class Feature:
 class PricePlan:
     """A reseller's price plan.
 
-    `time` is both the maximum and the default of the `time` of a domain with this plan. If the plan has no `time`, the
-    domain cannot have a `time`. The same applies to `volume`.
+    `time` is the maximum `time` of a domain with this plan, and also the default. If the plan has no `time`, the domain
+    cannot have a `time`. The same applies to `volume`.
     """
 
     reseller: str
@@ -100,7 +100,7 @@ def plan(connection: Connection, reseller: str, name: str) -> PricePlan | None:
 
 
 def generic_feature_names(connection: Connection, kind: Kind) -> tuple[str, ...]:
-    """Return the names of the generic features of a kind. Every domain has these features."""
+    """Return the names of the generic policies or of the generic applications. Every domain has these features."""
     return tuple(feature.name for feature in _features(connection, kind) if feature.generic)
 
 

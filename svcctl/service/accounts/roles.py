@@ -1,4 +1,4 @@
-"""Operations on the custom roles of a domain. The operations check whether the account may manage the domain.
+"""Operations on the custom roles of a domain. Each operation checks that its caller may manage the domain.
 
 The module `rules` has the rules about roles.
 """
@@ -56,7 +56,7 @@ def get(store: Store, account: Account, domain_name: str, name: str) -> CustomRo
 
 
 def users(store: Store, account: Account, domain_name: str, name: str) -> list[str]:
-    """List the email addresses of the users who have a role."""
+    """List the email addresses of the users who have the role `name`."""
     user = schema.members.c.user
     with store.reading() as connection:
         domain = _managed_domain(connection, account, domain_name)

@@ -11,8 +11,8 @@ this service has made as follows:
 - Rule 4: A role must grant at least one policy or application that the domain has. `*` grants nothing if the domain has
   no such names. The rule is checked when a role is created, and when its policies or applications are updated. A role
   does not change when its domain loses a policy or an application. An update with empty applications removes the role's
-  applications. If such an update also names a default application, the role keeps that application. The role must
-  already have that application.
+  applications. If such an update also names a default application, the role keeps this one application. An error is
+  raised if the role did not have this application before the update.
 - Rule 5: A role need not have a default application. A default application must be among the role's applications.
 - Rule 7: Both policies and applications must be available in the domain.
 """
@@ -186,9 +186,10 @@ def with_all_grants(changes: Changes) -> Changes:
 
 
 def keep_default_application(role: CustomRole, changes: Changes, available: Collection[str]) -> Changes:
-    """Keep the default application that an update names, if the update empties the applications (rule 4).
+    """Apply rule 4 to an update that has empty applications and names a default application.
 
-    Raises an error if the role does not have this application.
+    In the result, the default application is the only application. Any other update is returned unchanged. Raises an
+    error if the role does not have this application.
     """
     application = changes.default_application
     if changes.applications != () or not application:

@@ -63,7 +63,7 @@ def assign(store: Store, name: str, email: str, role: str | None) -> tuple[str, 
 
 
 def memberships_to_end(store: Store, name: str) -> list[tuple[StoredDomain, Member]]:
-    """List the memberships in domains that `remove` would end. Raises the same errors as `remove`."""
+    """List the domain memberships that `remove` would end. Raises the same errors as `remove`."""
     with store.reading() as connection:
         return _memberships_to_end(connection, name)
 

@@ -116,7 +116,7 @@ class Tables(Protocol):
 
     @abstractmethod
     def everywhere(self, name: str) -> bool:
-        """Whether other service processes can read the table with the same marks.
+        """Whether other service processes can also read the table and use its marks.
 
         If so, another process can take over the jobs that read the table.
         """
@@ -174,8 +174,8 @@ class Tables(Protocol):
         null in new columns, and marks stay valid. Raises the errors of `ColumnChange.check`, and UsageError if a stored
         value would change.
 
-        Raises ColumnsChanged if another load changes the columns at the same time, and the rows of this load no longer
-        fit.
+        Raises ColumnsChanged if the rows no longer fit the table, because another load has changed the columns at the
+        same time.
 
         With `load_id`, rows are stored only once. Raises AlreadyLoaded if the table already has a load with this ID.
         `go_on` is called before the new rows become visible. If `go_on` raises an error, nothing is changed.
@@ -196,8 +196,9 @@ class Tables(Protocol):
     def trim(self, name: str, *, most: int, since: datetime) -> int:
         """Remove the rows that were stored first. Returns the number of rows that are left.
 
-        The number of removed rows is the larger of two numbers: the rows in excess of `most`, and the rows dated before
-        `since` (UTC, without a zone). Marks stay valid. Streams that begin later do not return the removed rows.
+        The number of removed rows is the larger of two numbers: the number of rows in excess of `most`, and the number
+        of rows dated before `since` (UTC, without a zone). Marks stay valid. Streams that begin later do not return the
+        removed rows.
         """
 
     @abstractmethod
@@ -209,7 +210,7 @@ class Tables(Protocol):
 
     @abstractmethod
     def has_removed(self, name: str, since: Mark | None, until: Mark | None, start: datetime) -> bool:
-        """Whether events between two marks may have been removed from the table since the mark `until` was made.
+        """Whether events between the marks `since` and `until` may have been removed after `until` was made.
 
         Only events dated at or after `start` (UTC, without a zone) count. If the result is False, all these events are
         still stored. Raises the errors of `check_mark`. Also raises ServiceError if the engine no longer knows which
@@ -260,7 +261,7 @@ class Engines:
     `own` is the service's own engine. `shared` is the engine of the shared folder, or None if there is no shared
     folder. New tables are made in `shared`, except the tables named in `own_names`, which are made in `own`. Tables
     that were loaded before the service had a shared folder stay in `own` until they are moved. If both engines have a
-    table with the same name, the table in `shared` is used. The tables named in `own_names` are always used from `own`.
+    table with the same name, the table in `shared` is used. A table named in `own_names` is always the table in `own`.
     """
 
     def __init__(self, own: Engine, shared: Engine | None = None, own_names: Collection[str] = ()) -> None:

@@ -84,7 +84,7 @@ class ColumnChange:
     def check(self, name: str, columns: Sequence[Column]) -> None:
         """Raise ColumnsChanged if the table no longer has the columns `before`.
 
-        Raises UsageError if a column cannot be changed in this way.
+        Raises UsageError if two columns would have the same name, or if a column cannot get its new type.
         """
         if tuple(columns) != self.before:
             raise ColumnsChanged(name)

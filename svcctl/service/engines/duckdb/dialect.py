@@ -18,7 +18,7 @@ POSITION = "(position)"
 """The name of the column from which plans read a row's position. The engine supplies this column."""
 
 _DATE_WORDS = r"(?i)^\s*(-?infinity|epoch)\s*$"
-"""A pattern for texts that DuckDB reads as a date in any date format."""
+"""A pattern for words that DuckDB reads as a date, whatever the date format. An example is `infinity`."""
 _JSON_BLANKS = r"[ \t\r\n]*"
 _PECULIAR_JSON = "|".join(
     (

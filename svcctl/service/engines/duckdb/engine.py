@@ -5,9 +5,9 @@ whether the rows of each table are stored in the order of eventdate. If so, a pl
 has the IDs of each table's loads. `main.grown` has the number of columns that loads have added to each table. Only one
 process can open the file, because DuckDB locks it.
 
-The statements come from the query compiler and are not trusted. Once the file is open, statements cannot access other
-files, extensions, settings or Python variables. Other modules read files with events, and pass the events to this
-module as Arrow batches.
+The SQL statements of plans come from the query compiler and are not trusted. Once the file is open, statements cannot
+access other files, extensions, settings or Python variables. Other modules read files with events, and pass the
+events to this module as Arrow batches.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _RUNS = """
         FROM (SELECT eventdate, row_number() OVER () - 1 AS row FROM {relation}) WHERE eventdate < ?
     ) GROUP BY run ORDER BY 1
 """
-"""SQL that returns the rows before a date, as runs of consecutive row numbers.
+"""SQL that returns the rows dated before a given date, as runs of consecutive row numbers.
 
 There is at most one run for each load, because the rows of each load are sorted.
 """
@@ -174,9 +174,9 @@ class DuckDBEngine(Reading):
             positions.rows(cursor, name, _relation(self.table(name)), [mark])
 
     def ends(self) -> dict[str, tuple[int, int]]:
-        """Return the end position and the number of events of each table.
+        """Return two numbers for each table: the position after its last event, and the number of its events.
 
-        The end position of a table decreases only if the file loses events.
+        The position after the last event decreases only if the file loses events.
         """
         with self._cursor() as cursor:
             return {
@@ -188,10 +188,10 @@ class DuckDBEngine(Reading):
             }
 
     def settle_losses(self, ends: Mapping[str, int]) -> dict[str, int]:
-        """Return the tables that have lost events, each with its number of lost positions.
+        """Return the tables that have lost events since an earlier time, each with its number of lost positions.
 
-        `ends` has the end position of each table at some earlier time. Marks that come after a lost event stay invalid,
-        even after later loads. A table that was dropped has not lost events.
+        `ends` has the position after the last event of each table at the earlier time. Marks that come after a lost
+        event become invalid. They stay invalid after later loads. Dropped tables are not in the result.
         """
         losses = {}
         with self._write() as cursor:
@@ -597,7 +597,7 @@ def _size(table: Table) -> str:
 
 
 def _has_rowid(table: Table) -> bool:
-    """Whether the table has a column that hides DuckDB's row numbers."""
+    """Whether the table has a column with the name `rowid`. Such a column hides DuckDB's row numbers."""
     return any(column.name.casefold() == ROWID for column in table.columns)
 
 

@@ -2,7 +2,7 @@
 
 DuckDB processes vectors of 2048 rows, even if the rows are large. With rows of 250 KB, one vector has half a gigabyte.
 DuckDB keeps statistics about the lengths of texts in each row group. A row group with long texts is read slice by
-slice, which takes a few additional milliseconds for each slice. All other row groups are read at once.
+slice, which takes a few additional milliseconds for each slice. All other row groups are read without slices.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ If a vector could have more bytes of text, its row group is read in slices.
 SLICE_BYTES = 1 << 23
 """The usual size of a slice, in bytes of text."""
 MAX_SLICE_BYTES = 1 << 28
-"""The maximum number of rows in a slice, times the bytes of text in the longest row of the row group.
+"""The maximum size of a slice, in bytes of text. Every row is counted as if it were as long as the longest row.
 
 A slice with a single row may be larger.
 """
@@ -33,8 +33,8 @@ A slice with a single row may be larger.
 class RowGroup:
     """A row group of DuckDB.
 
-    `rows` is the number of rows. `widest` is the number of bytes of text in the longest row. `total` is the number of
-    bytes of text in all rows.
+    `rows` is the number of rows. The longest row has at most `widest` bytes of text. All rows together have `total`
+    bytes of text.
     """
 
     rows: int

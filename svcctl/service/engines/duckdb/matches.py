@@ -41,9 +41,9 @@ class Statements:
     keys: int
 
     def of_table(self, table: str) -> str:
-        """Return a SELECT for the plan's rows in order.
+        """Return a SELECT for the rows of `table`, in the plan's order and with the plan's column names.
 
-        The SELECT reads a table with the rows of an unsorted SELECT.
+        The table has the rows of an unsorted SELECT.
         """
         columns = (f"c{index} AS {quote(name)}" for index, name in enumerate(self.columns))
         keys = (f"c{len(self.columns) + index}" for index in range(self.keys))

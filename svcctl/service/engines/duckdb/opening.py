@@ -194,7 +194,7 @@ def _check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 @contextmanager
 def scratch() -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a connection to an empty database in memory for the `with` block, in any thread."""
+    """Open a connection to an empty database in memory for the `with` block. Any thread may call this function."""
     with _database().cursor() as connection:
         connection.execute("SET enable_progress_bar=false")
         yield connection

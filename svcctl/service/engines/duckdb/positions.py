@@ -107,7 +107,8 @@ def rows(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, marks: Ite
 def remove(cursor: duckdb.DuckDBPyConnection, name: str, removed: Sequence[Run], newest: datetime) -> None:
     """Record that rows were removed.
 
-    `removed` has runs of row numbers from before the removal. `newest` is the latest date of the removed rows.
+    `removed` has the runs of row numbers that the rows had before the removal. `newest` is the latest date of the
+    removed rows.
     """
     holes = cursor.execute(_HOLES, [name]).fetchall()
     _keep_holes(cursor, name, _joined(sorted([*holes, *_positions(holes, removed)])))
@@ -152,7 +153,7 @@ def _keep_holes(cursor: duckdb.DuckDBPyConnection, name: str, holes: Sequence[Ru
 
 
 def _row(holes: Sequence[Run], position: int) -> int:
-    """Return the row number for a position, which is the number of remaining rows before the position."""
+    """Return the row number for a position. It is the number of remaining rows before the position."""
     return position - sum(min(count, position - first) for first, count in holes if first < position)
 
 

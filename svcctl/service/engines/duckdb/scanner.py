@@ -27,11 +27,11 @@ from svcctl.service.language.types import Column, Type
 
 ROWS_PER_BATCH = 1 << 16
 Window = tuple[datetime | None, datetime | None]
-"""The start and the end of the dates of events to read, in UTC and without a zone. None means no limit."""
+"""The range of dates to read: its start and its exclusive end, in UTC and without a zone. None means no limit."""
 Source = Callable[[SnapshotPart], str]
 _REGISTERED = "files"
 FILE_TYPES = {**SQL_TYPES, Type.IP4: SQL_TYPES[Type.INT8]}
-"""The DuckDB type in the files of a shared table, for each type of the query language."""
+"""The DuckDB type of a column in the files of a shared table, for each type of the query language."""
 
 
 class Scanner:
@@ -141,7 +141,8 @@ class _Scan:
     """Rows that Arrow reads for DuckDB. Each statement reads the rows again.
 
     This object is registered with DuckDB in place of Arrow's Scanner, because a registered Scanner can cause a
-    deadlock. The Scanner would hold Python's lock while a thread of Arrow waits for this lock to report an error.
+    deadlock. A registered Scanner holds Python's global lock. A thread of Arrow that wants to report an error waits for
+    this lock.
     """
 
     def __init__(self, scanner: pads.Scanner) -> None:

@@ -27,9 +27,9 @@ _CLASSES: Mapping[str, type[duckdb.Error]] = {
     "Out of Memory": duckdb.OutOfMemoryException,
     "TransactionContext": duckdb.TransactionException,
 }
-"""The class of a DuckDB error that Arrow passes on as text, by the beginning of the text.
+"""The DuckDB class of an error that Arrow passes on as text, keyed by the beginning of the text.
 
-If the beginning is not listed here, DuckDB has refused the statement.
+Any other beginning means that DuckDB has refused the statement.
 """
 _OWN_FAILURES = (
     *(duckdb.InternalException, duckdb.FatalException, duckdb.IOException),
@@ -102,7 +102,7 @@ def _kind(error: BaseException) -> type[duckdb.Error] | None:
 
 
 _TOO_LARGE = {"query": "narrow the range or group by less", "load": "nothing was changed; load fewer events at a time"}
-"""The hints for the error that a query or a load needs too much memory."""
+"""The hints for the error that too little memory is available, for a query and for a load."""
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""Splits a query into windows of dates with few events each. The windows are sorted one after the other.
+"""Splits a query into windows, which are ranges of dates with few events. Each window is sorted separately.
 
 A single sort would hold all rows in memory, and would return the first row only after reading the last event. A sample
-of the events determines the windows. So the windows have only approximately the same number of rows. The order of the
+of the events determines the windows, so the windows have only approximately the same number of rows. The order of the
 rows does not depend on the sample.
 """
 
@@ -35,7 +35,7 @@ def windowed(
     events: int,
     sorted_rows: int = SORTED_ROWS,
 ) -> Iterator[str]:
-    """Split a SELECT without limits and aggregates into several SELECTs.
+    """Split a SELECT into several SELECTs. The SELECT must have no limits and no aggregates.
 
     Together, the new SELECTs return the rows of the SELECT in order. `within` is the part of the SELECT that reads the
     table. This part reads at most `events` events. About `sorted_rows` rows are sorted at once.
@@ -51,7 +51,7 @@ def windowed(
 def _bounds(cursor: duckdb.DuckDBPyConnection, within: exp.Select, events: int, sorted_rows: int) -> list[int]:
     """Return the dates that separate the windows, in epoch microseconds.
 
-    A window has about `sorted_rows` events. If this would make more than MOST_WINDOWS windows, a window has more
+    A window has about `sorted_rows` events. If more than MOST_WINDOWS windows would be necessary, each window has more
     events.
     """
     if events <= sorted_rows:

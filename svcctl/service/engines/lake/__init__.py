@@ -10,7 +10,7 @@ The tables are Delta Lake tables. Several processes and engines read and write t
     writer.py          writes rows to files
     lake.py            makes, extends, replaces and drops tables, by adding commits to their logs
     shared_tables.py   reads, sorts and rewrites rows: loads, trims, compaction
-    marks.py           finds the loads between two marks
+    marks.py           finds the loads between two marks; a mark is the end of a table at some moment
     upkeep.py          merges small files, and removes files that are no longer needed
 
 For example, the table `web.access` is the Delta table `<URI>/web.access`, partitioned by day. Any tool that reads Delta

@@ -30,7 +30,7 @@ MISREAD: Mapping[str, re.Pattern[str]] = {
     "s3": re.compile(f"[{_MISREAD}#]|{_NO_NAME}"),
     "hdfs": re.compile(f'[{_MISREAD}# "<>`]|[^\0-\x7f]|{_NO_NAME}'),
 }
-"""Patterns for characters that a library misreads in a path, by the scheme of the folder's URI.
+"""Patterns for characters that a library misreads in a path, keyed by the scheme of the folder's URI.
 
 With such a character in the path, a load could store rows where no query finds them, or a query could read the wrong
 folder.
@@ -136,9 +136,9 @@ class Folder:
 
     @contextmanager
     def checked(self) -> Iterator[None]:
-        """Raise Unavailable if the folder is missing or was replaced, before or after the `with` block.
+        """Check the folder before and after the `with` block.
 
-        This error replaces any error of the block.
+        Raises Unavailable if the folder is missing or was replaced. This error replaces any error of the block.
         """
         self.require()
         try:

@@ -191,8 +191,8 @@ class Lake:
     ) -> int:
         """Store rows, which must have all columns and be ordered by eventdate. Returns the number of rows.
 
-        With `change`, the columns of the table are changed. If the change requires that the stored rows are rewritten,
-        `rewritten` has the actions that add the rewritten files.
+        With `change`, the columns of the table are changed. If the stored rows had to be rewritten for this change,
+        `rewritten` has the Delta actions that add the rewritten files.
 
         Raises AlreadyLoaded if the table has a load with this ID. Raises ServiceError if another process drops or
         replaces the table at the same time.
@@ -331,8 +331,8 @@ class Lake:
     ) -> None:
         """Replace the files `old` by new files with the same rows. Rows with dates before `cut` may be left out.
 
-        `adds` has the actions that add the new files. Marks stay valid. Raises ServiceError if another process has
-        removed one of the old files.
+        `adds` has the Delta actions that add the new files. Marks stay valid. Raises ServiceError if another process
+        has removed one of the old files.
         """
         gone = frozenset(old)
         now = seconds_to_ms(time.time())
@@ -367,7 +367,7 @@ class Lake:
 
 
 def removal(table: Snapshot, path: str, now: int) -> dict[str, Any]:
-    """Return the action that removes a file of a table."""
+    """Return the Delta action that removes a file of a table."""
     file = next(file for file in table.files if file.path == path)
     return {
         "remove": {
@@ -390,7 +390,7 @@ def _within(table: str, load: str) -> str:
 
 
 def _transaction(id_: str) -> Action:
-    """Return the action of Delta that records a load. Checkpoints keep this action."""
+    """Return the Delta action that records a load. Checkpoints keep this action."""
     return {"txn": {"appId": id_, "version": 1, "lastUpdated": seconds_to_ms(time.time())}}
 
 

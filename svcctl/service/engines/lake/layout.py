@@ -22,11 +22,11 @@ from svcctl.service.language.types import Column, Type
 
 TYPE_KEY = "svcctl.type"
 LOADED_KEY = "svcctl.load"
-"""The key of a number in a commit that stores a load: the number of the load."""
+"""The key of the load's number, in a commit that stores a load."""
 REMOVED_KEY = "svcctl.removed"
-"""The key of a date in a commit that removes events. All removed events are earlier than this date."""
+"""The key of a date, in a commit that removes events. All removed events are earlier than this date."""
 ADDED_KEY = "svcctl.added"
-"""The key of a number in the configuration of a table: the number of columns that loads have added to the table."""
+"""The key of the number of columns that loads have added to a table, in the configuration of the table."""
 DROPPED_KEY = "svcctl.dropped"
 """The key that marks a table as dropped, in the configuration of the table."""
 

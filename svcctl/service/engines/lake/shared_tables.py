@@ -89,8 +89,8 @@ class LakeTables(Lake):
     ) -> list[Action]:
         """Rewrite all files of a table if a change widens columns or renames hidden columns.
 
-        Returns the actions that add the new files. For other changes, nothing is rewritten, and the result is empty.
-        Raises UsageError if a value would change.
+        Returns the Delta actions that add the new files. For other changes, nothing is rewritten, and the result is
+        empty. Raises UsageError if a value would change.
         """
         now = hidden(change.after)
         if not change.widened and now == table.hidden:
@@ -164,8 +164,8 @@ class LakeTables(Lake):
     ) -> int:
         """Write the rows of files to new files, in order. Rows that do not meet the condition are left out.
 
-        Returns the number of new files. The old files and the files in `gone` are removed from the table. All rows that
-        the table loses in this way must be earlier than `cut`.
+        Returns the number of new files. The files in `files` and in `gone` are removed from the table. Each row that
+        the table loses must be dated before `cut`.
         """
         with CommitFiles(self.folder, table.name, table.columns) as written:
             self._copy(table, files, written, "SELECT *", condition)

@@ -27,9 +27,9 @@ _GAPS = ("Expected contiguous commit files", "No table metadata or protocol foun
 The missing versions may be at the beginning of the log or between other versions.
 """
 SORTED_ROWS = 500_000
-"""The number of rows of overlapping files that are sorted at once. These rows need about 100 MB."""
+"""The number of rows that are sorted at once, if files have overlapping dates. These rows need about 100 MB."""
 SORTED_BYTES = 1 << 22
-"""The number of bytes of compressed files that are sorted at once, if the files have large rows."""
+"""The size, in compressed bytes, of the rows that are sorted at once, if files have large rows."""
 LARGE_ROW = 256
 """A row is large if it has more than this number of bytes in a compressed file."""
 ORDERED = "ordered-"
@@ -95,7 +95,7 @@ class Loads:
     def have_all(self, files: Iterable[File]) -> bool:
         """Whether all rows of the files are known to belong to these loads. If so, the rows need no filter.
 
-        `may_be_in` must be true for each file.
+        Call this method only with files for which `may_be_in` is true.
         """
         return (self.excluded and not self.numbers) or all(file.loads[0] == file.loads[1] for file in files)
 

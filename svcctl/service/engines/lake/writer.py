@@ -29,7 +29,7 @@ ROWS_PER_GROUP = 122_880
 BYTES_PER_GROUP = 1 << 26
 """The approximate maximum size of a row group in bytes."""
 LARGE_ROW, VECTOR = 1 << 11, 2048
-"""The maximum size of a row group is LARGE_ROW * VECTOR bytes if its rows have more than LARGE_ROW bytes."""
+"""A row group with rows of more than LARGE_ROW bytes on average has at most about LARGE_ROW * VECTOR bytes."""
 ROWS_PER_FILE = 4_000_000
 _DAY = 86_400_000_000
 
@@ -80,7 +80,7 @@ class CommitFiles(AbstractContextManager["CommitFiles"]):
             self._open = None
 
     def adds(self) -> list[dict[str, Any]]:
-        """Finish the files. Returns the actions that add the files to the table."""
+        """Finish the files. Returns the Delta actions that add the files to the table."""
         self._close()
         return [add for _, add in self._written]
 
@@ -166,7 +166,7 @@ class _File:
         self._pending, self._waiting, self._bytes = [], 0, 0
 
     def close(self) -> tuple[str, dict[str, Any]]:
-        """Finish the file. Returns the name of the object, and the action that adds the file to the table."""
+        """Finish the file. Returns the name of the object, and the Delta action that adds the file to the table."""
         self._flush()
         self._writer.close()
         self._sink.complete()

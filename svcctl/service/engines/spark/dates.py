@@ -73,7 +73,7 @@ def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
 def _date_format(time: str, parts: Iterable[DatePart | str]) -> str:
     """Return SQL that writes a timestamp as text with some parts of a date pattern.
 
-    These parts have the same letters in Java's date patterns, which Spark uses.
+    The parts must have the same letters in Java's date patterns, which Spark uses.
     """
     java = (part.value if isinstance(part, DatePart) else "'" + part.replace("'", "''") + "'" for part in parts)
     return f"date_format({time}, {_literal(''.join(java))})"

@@ -92,7 +92,8 @@ class SparkDialect:
 class _SparkJson:
     """Spark's SQL for operations on JSON texts.
 
-    A path is looked up one step at a time. For a whole path, servers differ if several members have the same name.
+    A path such as `a.b` is looked up in two calls: first `a`, then `b`. With one call for the whole path, the results
+    of servers differ if several members have the same name.
     """
 
     def replace_matches(self, sql: exp.Expr, pattern: str, replacement: str, times: int = 1) -> exp.Expr:

@@ -53,7 +53,7 @@ _WHY = {
     "Failed parsing HTTP/2": ": the server there does not speak Spark Connect, or requires TLS",
     "WRONG_VERSION_NUMBER": ": the server there does not speak TLS, which a token or SVCCTL_SPARK_CA_BUNDLE requires",
 }
-"""The end of the error message for a server that does not answer, by a part of gRPC's message."""
+"""The end of the error message for a server that does not answer, keyed by a part of gRPC's message."""
 _REFUSED = ("UNAUTHENTICATED", "PERMISSION_DENIED", "UNIMPLEMENTED")
 _BROKEN = re.compile(r"Stream removed|Received (?:RST_STREAM|GOAWAY)|Socket closed|Connection reset")
 """A pattern for gRPC's message when a proxy in front of the server ends a call."""
@@ -209,8 +209,8 @@ class SparkConnection:
     def session(self, *, answers: bool = False) -> Session:
         """Return the current session. If there is no session, begin a new session.
 
-        If `answers` is True, this method does not check that the server answers. Raises Unavailable if the server does
-        not answer, and ServiceError if the server refuses access.
+        If `answers` is True, the caller knows that the server answers, and this method does not check that again.
+        Raises Unavailable if the server does not answer, and ServiceError if the server refuses access.
         """
         with self._lock:
             if self._session is None:
@@ -319,7 +319,8 @@ def status(error: Exception) -> str | None:
 def _import_messages() -> None:
     """Import the messages of Spark's client, without its warnings.
 
-    The import would end a program that has no file name. So such a program gets a file name during the import.
+    With `python -c`, the module `__main__` has no `__file__`, and the import could end the program. So this function
+    sets `__file__` during the import.
     """
     main = sys.modules["__main__"]
     nameless = not hasattr(main, "__file__")

@@ -188,7 +188,7 @@ class _Part:
         """The sort key of the next row in this file. At the end of the file, this value is an empty tuple."""
 
     def until(self, place: Place) -> Iterator[pa.RecordBatch]:
-        """Yield the next rows up to the sort key `place`. If `place` is empty, yield all rows.
+        """Yield the next rows, up to and including the sort key `place`. If `place` is empty, yield all rows.
 
         Afterwards, `first` is the sort key of the next row.
         """

@@ -24,9 +24,9 @@ Such a number is not cast to Spark's int8, because the cast may overflow.
 _SPLIT = "134217729D"
 """2^27 + 1. This factor splits a float8 into two halves. The product of two such halves is exact."""
 REPEATED = 80
-"""The maximum length, in characters, of a value's SQL that is repeated in other SQL.
+"""The maximum length, in characters, of a value's SQL that an expression may repeat.
 
-Longer SQL is passed to a lambda. Repeating short SQL is faster, because Spark does not compile lambdas.
+Longer SQL is passed to a lambda. For short SQL, repeating is faster, because Spark does not compile lambdas.
 """
 MAX_DEPTH = 12
 """The maximum nesting depth of expressions whose kind is in BODIES. With deeper nesting, servers take too long."""
@@ -62,7 +62,7 @@ def _text(template: str) -> Write:
 
 
 def _wide_sum(generator: Generator, node: exp.Expr) -> str:
-    """Write SQL that sums the upper and lower halves of the numbers separately.
+    """Write SQL that sums the upper and the lower 32 bits of the numbers separately.
 
     This is faster than a sum of decimals.
     """
@@ -103,7 +103,7 @@ BODIES: Mapping[type[exp.Expr], Callable[[exp.Expr], Body]] = {
     exp.Floor: _whole("floor", "{0} >= 0D AND {0} < 1D"),
     exp.Round: _round,
 }
-"""The functions that return the `Body` of an expression, by the kind of the expression.
+"""The functions that return the `Body` of an expression, keyed by the kind of the expression.
 
 The SQL of these expressions may repeat a value.
 """

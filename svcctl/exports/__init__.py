@@ -3,13 +3,13 @@
 The nouns of this folder:
 
     window     A part of the range, such as an hour. Each window is fetched, checked and retried separately.
-    target     The path of one merged file, or a pattern for the paths of a file per window or per run.
+    target     The path of one file, or a pattern with dates that names a file for each window or each run.
     order      The query, the target, the range and the options that a user gives.
     export     The plan of a run: an order, its windows, and the storage of its target.
     identity   The query, format, window length, service, date format and time zone. Only exports with the same
                identity share files.
     record     A file next to the target with the rows, bytes and hash of each exported window.
-    state      The target of an export and the end of its last run, saved under a name. The next run starts there.
+    state      The target of an export and the start of the next run's range, saved under a name.
     run        One execution of an export. A run fetches the missing windows and publishes the files.
     part       A file with the rows of a window that are not yet in the merged file.
     head       The heading of csv and tsv, or the columns of parquet. All windows in a file have the same head.

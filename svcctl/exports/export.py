@@ -30,8 +30,9 @@ class Order:
     `settled` is a date before which no more events will arrive. If `settled` is set, a run contains only windows that
     end at or before this date.
 
-    `incremental` is true if each run starts at the end of the last run. `state` is the name of the saved state of the
-    export, and `until` is the end of the last run in this state. `until` is None before the first run.
+    `incremental` is true if each run continues where the last run ended. `state` is the name of the saved state of the
+    export. `until` is the date up to which earlier runs have exported, according to this state. `until` is None before
+    the first run.
     """
 
     query: str
@@ -57,9 +58,9 @@ class Export:
 
     `whole` is the range of the run, and `windows` are the time windows of this range. `storage` holds the files, and
     `target` names the files in this storage. `distant` is true if the storage is a server. A run checks existing files
-    on a server only by their sizes, not by their hashes. `notes` are texts for the user. For an export with a state,
-    the record keeps at most `kept_windows` windows of earlier runs. `columns` are the columns of the first windows, see
-    `Record`.
+    on a server only by their sizes, not by their hashes. `notes` are texts for the user. `columns` are the columns of
+    the first windows, see `Record`. For an export with a saved state, the record file keeps the entries of at most
+    `kept_windows` windows of earlier runs.
     """
 
     order: Order
@@ -125,7 +126,7 @@ class Export:
         """Return the zone of the dates in a file that covers the range `file`. Return None if no zone is requested.
 
         In the date format iso, each date contains its own UTC offset. In other formats, all dates of a file have the
-        same UTC offset, which the zone has at the start of the range.
+        UTC offset of the zone at the start of the range.
         """
         zone = self.identity.time_zone
         return zone if zone is None or self.identity.date_format == "iso" else zone.fixed(file.start)

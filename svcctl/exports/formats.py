@@ -2,8 +2,8 @@
 
 A merged file is made from parts. A part is a file with the rows of one time window. In csv, tsv and ndjson, a part has
 the unchanged bytes from the service, without the heading. The merged file is the heading, followed by the bytes of all
-parts. Each part can be compressed separately, because compressed files may be concatenated in gzip and zstd. A parquet
-file has the same column types as the answer of the service.
+parts. Each part can be compressed separately, because gzip and zstd allow compressed files to be concatenated. A
+parquet file has the same column types as the answer of the service.
 """
 
 from __future__ import annotations

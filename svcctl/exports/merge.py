@@ -67,7 +67,7 @@ class MergedFile(Hashed):
         self.grows = grows
 
     def note_moved(self, entry: ExportedFile, offset: int) -> None:
-        """Note in the record that the rows of a window begin at the byte `offset` of this file.
+        """Note in the record of the export that the rows of a window begin at the byte `offset` of this file.
 
         The window's separate file is removed when the record is saved. Does nothing if this file cannot be resumed by
         another run.
@@ -86,9 +86,9 @@ class MergedFile(Hashed):
     def resume(self, growing: GrowingObject, export: Export) -> None:
         """Continue the incomplete file of an earlier run.
 
-        The file keeps the windows at its beginning if they are undamaged and are the first windows of this run. The
-        next undamaged windows are copied back into separate files. The first damaged window and all windows after it
-        are dropped from the record. The file is then truncated after the kept windows.
+        The first windows stay in the file if they are undamaged, and are also the first windows of this run. The other
+        windows before the first damaged window are copied into separate files. The first damaged window and all later
+        windows are dropped from the record. Then the file is truncated after the windows that stay.
         """
         record = self._record
         inside = sorted((entry for entry in record.entries.values() if entry.offset is not None), key=_offset)
@@ -163,7 +163,7 @@ def _sound_windows(
 ) -> Iterator[tuple[ExportedFile, hashlib._Hash]]:
     """Yield the undamaged windows at the beginning of an incomplete merged file, in order.
 
-    The iteration ends before the first damaged window. Each window comes with the hash of the file from its beginning
+    The iteration ends before the first damaged window. Each window comes with the hash of all bytes of the file up
     to the end of the window.
     """
     heading = heading_of(export, head or "")

@@ -1,7 +1,7 @@
 """The record of an export, while a run changes the record.
 
-The record has an entry for each exported time window. A window goes through these stages. The arrows are methods of
-OpenRecord:
+The record has an entry for each exported time window. A window goes through the stages below. The arrows are methods
+of OpenRecord. A part is a file whose rows will be copied to the merged file.
 
     missing ─ take ─> file of its window, or part with the rows of one or several windows (`is_file`)
                       part ─ move ─> inside the merged file while this file grows (`offset`)
@@ -63,7 +63,7 @@ class OpenRecord:
         self.column_changes: list[tuple[str, str]] = []
         """A pair for each change of the columns from one file to the next: the old columns and the new columns."""
         self.left_out: dict[str, None] = {}
-        """The table's columns that are not in the files. They were added after the first windows were fetched."""
+        """Columns that the queried table got after the first windows were fetched. They are not in the files."""
         self._columns = record.columns
         self._heads: dict[Window, str] = {}
         """The heading of csv and tsv, or the columns of parquet, for each window that this run has fetched."""
@@ -134,8 +134,8 @@ class OpenRecord:
     def missing(self, tasks: Mapping[Window, Task]) -> list[Task]:
         """Return the tasks of the windows that must be fetched.
 
-        These are windows without an entry in the record, and windows with a missing or changed file. The entries of
-        missing and changed files are dropped.
+        Such a window has no entry in the record, or its file is missing or has changed. The entries of missing and
+        changed files are dropped from the record.
         """
         entries = self.inside()
         paths = [entry.path for entry in entries if entry.is_file]
@@ -231,7 +231,7 @@ class OpenRecord:
         """Save in the record that the merged file is published, and remove the files of its windows."""
         path, merged = self.export.path, self.merged
         assert merged is not None
-        stateless = self.export.order.state is None  # later runs may never use the other parts
+        stateless = self.export.order.state is None  # perhaps no later run uses the other parts
         inside = self.inside()
         starts = [start for start, entry in self.entries.items() if stateless or entry.window in self.export.whole]
         self._storage.remove(*filter(None, [self.entries.pop(start).path for start in starts]))

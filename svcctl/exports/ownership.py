@@ -1,8 +1,8 @@
 """Ownership: the files that a run may replace, and the files that it must not replace.
 
 A file with a single time window is replaced only by the same window of the same export. A merged file is replaced only
-by a file of the same export that covers the whole range of the old file. The record of the target says which files
-belong to which export.
+by a file of the same export that covers the whole range of the old file. The record, a file next to the target, says
+which files belong to which export.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 def claim(export: Export) -> OpenRecord:
     """Return the record of an export, with the range of this run added. The record is not saved yet.
 
-    For a merged file, windows whose dates have another UTC offset than the file are removed from the record. Raises
-    UsageError if the record is damaged, or if the record or a file of the target belongs to another export.
+    If all dates of a merged file must have the same UTC offset, windows with another offset are removed from the
+    record. Raises UsageError if the record is damaged, or if the record or a file of the target belongs to another
+    export.
     """
     record, replaced = _starting_over(export) if export.order.overwrite else (_continued(export), ())
     new = record is None
@@ -56,9 +57,10 @@ def _continued(export: Export) -> Record | None:
 
 
 def _starting_over(export: Export) -> tuple[Record | None, tuple[str, ...]]:
-    """Return the record for a run that fetches its whole range again, and texts about the old records that it replaces.
+    """Return the record for a run with --force, and a text about each old record that the run replaces.
 
-    The record keeps files of earlier runs outside of the range. The record is None if no old record can be used.
+    Such a run fetches its whole range again. The record keeps the files of earlier runs that lie outside of this range.
+    The record is None if no old record can be used.
     """
     address = export.storage.address(export.record_path)
     try:
@@ -139,8 +141,9 @@ def _ranges(export: Export, record: Record) -> tuple[tuple[int, int], ...]:
     """Return the ranges that the files of the export should cover. They include the range of this run.
 
     A window in these ranges without an entry in the record is a gap. There are three cases for earlier runs:
-    - With a state, the ranges of all earlier runs are included, because each run continues the last run.
-    - Without a state, only ranges with entries are included, because a killed run may never be repeated.
+    - With a saved state, the ranges of all earlier runs are included, because each run continues the last run.
+    - Without a state, only the ranges of existing entries are included, because the user may decide not to repeat a
+      killed run.
     - If all runs write the same file, no ranges of earlier runs are included.
     """
     earlier = record.ranges

@@ -44,9 +44,10 @@ windows. If the period is shorter than LEAST_PERIOD, each window is counted with
 class WindowDifference:
     """A time window in which the rows at the service differ from the exported rows.
 
-    `entry` is the old entry of the window in the record. `rows` is the number of rows at the service now. `file` is the
-    address of the window's file. `times` is the number of times that a reconcile has replaced the window, including
-    this time. `fewer` is true if the window is not replaced, because the service has fewer rows than the file.
+    `entry` is the old entry of the window in the record of the export. `rows` is the number of rows at the service now.
+    `file` is the address of the window's file. `times` is the number of times that a reconcile has replaced the window,
+    including this time. `fewer` is true if the window is not replaced, because the service has fewer rows than the
+    file.
     """
 
     entry: ExportedFile
@@ -137,7 +138,7 @@ class Reconcile:
         self.losses = Losses()
         """Counts of the values in replaced windows that the file format could not hold."""
         self.left_out: dict[str, None] = {}
-        """The table's columns that are not in the files. They were added after the first windows were fetched."""
+        """Columns that the queried table got after the first windows were fetched. They are not in the files."""
 
     def entries(self, start: int, end: int) -> list[ExportedFile]:
         """Return the record's entries of finished windows that overlap a range, in order."""

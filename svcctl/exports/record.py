@@ -52,9 +52,9 @@ class ExportedFile:
     compressed file, these are the compressed bytes. If `offset` is a number, the bytes of the window are in an
     incomplete merged file, and begin at this position.
 
-    `when` is the epoch second at which the rows were stored. `when` is 0 for a merged file that may not be published
-    yet. `changes` has an element for each time that a reconcile replaced the window. Each element has the epoch second,
-    the old number of rows, and the new number of rows.
+    `when` is the epoch second at which the rows were stored. For a merged file, `when` is 0 until the record says that
+    the file is published. `changes` has an element for each time that a reconcile replaced the window. Each element has
+    the epoch second, the old number of rows, and the new number of rows.
     """
 
     start: int
@@ -96,7 +96,10 @@ class Record:
     """The target of the export, as a path or pattern within the storage."""
     identity: Identity
     head: str | None = None
-    """The heading or the columns of the last file, see ExportFormat. It is None before the first window is fetched."""
+    """The heading of the last csv or tsv file, or the columns of the last parquet file.
+
+    The value is None before the first window is fetched.
+    """
     entries: Mapping[Window, ExportedFile] = field(default_factory=dict)
     """The entries of windows that are not in a finished merged file."""
     merged: tuple[ExportedFile, ...] = ()
@@ -129,7 +132,7 @@ class Record:
     name: str | None = None
     """The name of the export's saved state. It is None if the export has no state. Only `find` sets the name."""
     state: State | None = None
-    """The export's saved state: its target and the end of its last run. It is None if the export has no state."""
+    """The export's saved state, which says where the next run starts. It is None if the export has no state."""
 
     # The file
 
@@ -168,9 +171,10 @@ class Record:
 
     @classmethod
     def of_state(cls, name: str, until: int, storage: Storage, target: Target) -> Record:
-        """Return the record of the export whose state is named `name`. The last run of this state ended at `until`.
+        """Return the record of the export with the saved state `name`.
 
-        Raises UsageError if the record is missing, is damaged, or does not match `until`.
+        `until` is the start of the next run's range, according to this state. Raises UsageError if the record is
+        missing or damaged, or does not match `until`.
         """
         address = storage.address(path_of(target))
         hint = STARTS_OVER.format(state=name)
@@ -272,13 +276,13 @@ class Record:
         return not (self.entries or self.merged)
 
     def ends_at(self, until: int) -> bool:
-        """Return whether the record matches a state whose last run ended at `until`."""
+        """Return whether the record matches a saved state in which the next run's range starts at `until`."""
         return until <= self.since or any(start <= until <= end for start, end in self.ranges)
 
     def is_past(self, window: Window) -> bool:
         """Return whether the window begins before the range of the next run. No later run fetches such a window.
 
-        Without a state, return True.
+        If the export has no saved state, return True.
         """
         return self.state is None or window.start < self.state.until
 
@@ -287,9 +291,9 @@ class Record:
         return [*self.merged, *(entry for _, entry in sorted(self.entries.items()) if entry.is_file)]
 
     def naming_range(self, entry: ExportedFile) -> Window:
-        """Return the range of a run that writes the entry's file again with the same name.
+        """Return the range for a new run that writes the entry's file again, under the same name.
 
-        If file names contain the start of the run, the range begins at the start of the run that wrote the file.
+        Some file names contain the start of a run's range. For such a file, the new range has the same start.
         """
         target = self.target
         if not (target.per_window and target.per_run):
@@ -354,8 +358,9 @@ class Record:
     def still_verified(self, lost: Sequence[tuple[str, ExportedFile]] = ()) -> int:
         """Return the epoch second up to which all windows are known to be undamaged.
 
-        The result is the date that the last verification has saved, or the start of the first gap or lost entry if this
-        start is earlier. The result is 0 before the first verification. `lost` is the second result of `holdings`.
+        The result is the earlier of two dates: the date that the last verification has saved, and the start of the
+        first gap or lost entry. The result is 0 before the first verification. `lost` is the second result of
+        `holdings`.
         """
         starts = [*(gap.start for gap in self.gaps()), *(entry.start for _, entry in lost)]
         return min([self.verified, *starts, *(end for _, end in self.ranges[-1:])])
@@ -398,7 +403,7 @@ class Record:
 
 
 def folder_of(target: Target) -> str:
-    """Return the path of the folder for the record and the unfinished files of an export. It ends with a slash."""
+    """Return the path of the folder for the record and the unfinished files of an export, with a slash at its end."""
     rest = target.rest
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", rest)
     if plain != rest:  # so that two targets never share a folder

@@ -1,7 +1,7 @@
 """A run of an export: it finds the missing time windows, lets workers fetch them, and publishes the files.
 
-    claim the target ─> fetch the missing windows ─> write the merged file, or a file per window
-                     ─> save the end of the run in the state
+    lock the target ─> fetch the missing windows ─> write the merged file, or a file per window
+                    ─> save the start of the next run in the export's state
 
 A run may be killed at any moment, and the next run continues its work. Three rules make this possible:
 - A part, which is a file with the rows of a window, gets its name only when it is complete.

@@ -1,9 +1,12 @@
-"""The state of an incremental export: the target of the export, and the end of the last run.
+"""The state of an incremental export: the target of the export, and the start of the next run's range.
 
-The next run starts at the end of the last run. A state has a name, and is stored in a small file in the folder of
-states. Next to this file, there is a lock file. A run holds the lock, so a second run of the same state ends at once
-(exit code 9). The end in the state is changed only after the files of a run are published. So the run after a failed
-run starts at the same date as the failed run. A run is refused if the record of the target does not match the state.
+This start is changed only after the files of a run are published. So the run after a failed run fetches the missing
+windows.
+
+A state has a name, and is stored in a small file in the folder of states. Next to this file, there is a lock file. A
+run holds the lock, so a second run of the same state ends at once (exit code 9).
+
+Next to the target, there is a record of the exported windows. A run is refused if the record does not match the state.
 """
 
 from __future__ import annotations
@@ -29,10 +32,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The state of an incremental export. The next run starts at the epoch second `until`.
+    """The state of an incremental export. The range of the next run starts at the epoch second `until`.
 
-    `target` is a path that does not depend on the current directory. `failed` says when and why the last run failed. If
-    that run succeeded, `failed` is empty.
+    `target` is an absolute path or a URL. `failed` says when and why the last run failed. If that run succeeded,
+    `failed` is empty.
     """
 
     target: str
@@ -45,10 +48,9 @@ class DamagedState(UsageError):
 
 
 def placed(target: str) -> str:
-    """Return a target as a normalized path that does not depend on the current directory.
+    """Return a target as a normalized absolute path. A URL is returned unchanged.
 
-    Two spellings of the same path have the same result. A URL is returned unchanged. Raises UsageError if the current
-    directory was removed.
+    Two spellings of the same path have the same result. Raises UsageError if the current directory was removed.
     """
     if "://" in target:
         return target

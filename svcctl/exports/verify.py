@@ -18,8 +18,8 @@ class LostRange:
     """A range of dates with a damaged file, or without a file.
 
     `kind` is DAMAGED or MISSING for an exported file, and NOT_EXPORTED for a range that was not exported. `window` is
-    the range that must be fetched again. `since` is the epoch second at which the lost range starts. If the name of the
-    file contains the start of a run, `window` begins at this start, which may be before `since`.
+    the range that must be fetched again. `since` is the epoch second at which the lost range starts. `window` may start
+    before `since`, but only if the name of the file contains the start of a run's range.
     """
 
     kind: str
@@ -64,9 +64,9 @@ def damage(record: Record, progress: HashProgress | None = None) -> Iterator[Los
 def verified_until(record: Record, losses: Iterable[LostRange], date: int) -> int:
     """Return the epoch second up to which all windows are known to be undamaged after a verification.
 
-    The verification has checked the windows that end after `date`, and has found the lost ranges `losses`. The result
-    is the start of the first lost range, or the end of the export if no range is lost. If some of the windows that were
-    not checked have never been verified, the result is the old value.
+    The verification has checked only the windows that end after `date`, and has found the lost ranges `losses`. If
+    earlier windows have never been verified, the result is `record.verified`, the result of the last verification.
+    Otherwise the result is the start of the first lost range. If no range is lost, the result is the end of the export.
     """
     if not record.ranges or date > max(record.verified, record.ranges[0][0]):
         return record.verified
@@ -74,7 +74,7 @@ def verified_until(record: Record, losses: Iterable[LostRange], date: int) -> in
 
 
 def remember(record: Record, verified: int) -> None:
-    """Save in the record the epoch second up to which an export is verified.
+    """Save `verified` in the record of an export: the epoch second up to which the export is verified.
 
     Raises Locked if a run of the export is in progress.
     """

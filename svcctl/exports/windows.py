@@ -134,8 +134,8 @@ class Target:
     """The path of one file, or a pattern that names a file for each window or each run.
 
     In a pattern, the fields `{start:…}` and `{end:…}` are replaced by the start and the end of a window. The fields
-    `{from:…}` and `{to:…}` are replaced by the start and the end of a run. The text after the colon is a strftime
-    format. All dates are in the time zone `zone`. Outside of fields, %% is a percent sign.
+    `{from:…}` and `{to:…}` are replaced by the start and the end of a run's range. The text after the colon is a
+    strftime format. All dates are in the time zone `zone`. Outside of fields, %% is a percent sign.
     """
 
     text: str
@@ -179,7 +179,7 @@ class Target:
 
     @property
     def per_run(self) -> bool:
-        """Whether the names of files contain the start or the end of the run."""
+        """Whether the names of files contain the start or the end of the run's range."""
         return not {"from", "to"}.isdisjoint(self._fields())
 
     @property
@@ -189,7 +189,7 @@ class Target:
 
     @property
     def ends_with_run(self) -> bool:
-        """Whether the names of files contain the end of the run."""
+        """Whether the names of files contain the end of the run's range."""
         return "to" in self._fields()
 
     @property

@@ -1,10 +1,10 @@
-"""A probe of an HDFS NameNode, which is a request with a time limit.
+"""A probe of an HDFS NameNode: a request with a time limit.
 
 If a NameNode accepts a connection and never answers, the HDFS library waits without limit. So the request is made in a
 separate thread. If there is no answer in time, that thread is left waiting.
 
-The library's asynchronous client could cancel a request, but is not used. The process could hang forever when it ended
-or deleted that client.
+The library also has an asynchronous client, which could cancel a request. This client is not used, because a process
+could hang forever when it exits or deletes this client.
 """
 
 from __future__ import annotations

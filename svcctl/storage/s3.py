@@ -73,7 +73,7 @@ CODES = (
 )
 """The error codes of S3 that svcctl may repeat in a message. Any other text of an answer is left out of messages."""
 DENIED = ("401", "403")
-"""The HTTP statuses that mean denied access. When objects are listed, the library has no other sign of it."""
+"""The HTTP statuses that mean denied access. For a listing of objects, only the status shows the denial."""
 NO_CONDITIONS = "501"
 """The HTTP status of services that refuse conditional requests. Some other services ignore the condition instead."""
 ABANDON_SECONDS = 5.0
@@ -264,9 +264,8 @@ class S3(Storage):
     def _failure(self, name: str, error: Exception) -> SvcctlError:
         """Return the error of svcctl for an error of the S3 library.
 
-        The answer may come from an untrusted server, because a job or a redirect can choose any server. So the message
-        of the error contains only the HTTP status and known error codes of S3. The hint contains the server's own
-        message.
+        A job or a redirect can choose any server, so the server may be untrusted. For this reason, the message of the
+        error contains only the HTTP status and known error codes of S3. The server's own message is only in the hint.
         """
         if self._proxy is not None and (failure := self._proxy.failure()) is not None:
             return AddressedFailure(self.address(name), failure.message)

@@ -106,7 +106,7 @@ class Failures:
 def concerns_all(error: BaseException | None) -> bool:
     """Return whether all windows would fail with this error.
 
-    Examples are a refusal by the service, a full disk, and a lock.
+    Examples are a refusal by the service, a full disk, and a file that another process has locked.
     """
     if isinstance(error, InternalError):
         return False
@@ -130,7 +130,8 @@ class Crew:
 
         `take` is called with each result before the outcome is yielded. If `take` raises an SvcctlError, the outcome is
         this error. If the iterator is closed early, results that arrive soon after the close are also passed to `take`.
-        `joined` makes one task from the tasks of neighbouring windows. If it is None, each request fetches one window.
+        `joined` makes one task from the tasks of neighbouring windows. If `joined` is None, each request fetches one
+        window.
         """
         waiting = Queue(tasks, self.count, joined)
         ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]] = SimpleQueue()

@@ -73,13 +73,13 @@ class Known:
 class Task:
     """A task for a worker: the request for a time window, and the path at which the rows are stored.
 
-    `request` is the request for the whole export. The worker replaces the range of the request by the window. `path` is
-    the path of the file with the rows of the window, which is called a part. `compression` is the ending of the
-    compression, such as ".gz". Without compression, `compression` is "". `part_of` is the path of the merged file that
-    will contain the rows. A part for a merged file has no heading, and a window without events has no part. If
-    `part_of` is None, the part is a complete file with a heading.
+    `request` is the request for the whole export, but the worker requests only the range `window`. `path` is the path
+    of the file with the rows of the window, which is called a part. `compression` is the ending of the compression,
+    such as ".gz". Without compression, `compression` is "". `part_of` is the path of the merged file that will contain
+    the rows. A part for a merged file has no heading, and a window without events has no part. If `part_of` is None,
+    the part is a complete file with a heading.
 
-    `plain` is true if the query returns the same rows when the window is requested in several ranges. `zone` is the
+    `plain` is true if several requests for parts of the window return the same rows as one request. `zone` is the
     time zone of the dates in the rows. `zone` is None if no zone is requested. `columns` is None for a query that names
     its columns. If the query asks for all columns, `columns` has the columns to keep. `columns` is empty until these
     columns are known.
@@ -109,8 +109,8 @@ class Task:
     def spans(self) -> tuple[Window, ...]:
         """Return the ranges to request, in order.
 
-        All dates in an answer have the same UTC offset. So a window in which the offset of the zone changes is
-        requested in several ranges, if the query is `plain`.
+        If `plain` is false or `zone` is None, the window is requested as one range. Otherwise there is a range for each
+        UTC offset that the zone has during the window, because all dates in an answer have the same offset.
         """
         if self.zone is None or not self.plain:
             return (self.window,)
@@ -130,8 +130,8 @@ class Task:
 class Fetched:
     """The result of a task.
 
-    `entries` are the entries for the record of the export. `head` is the heading or the columns, see ExportFormat.
-    `seconds` is the duration of the task, and `attempts` is the number of attempts.
+    `entries` are the entries for the record of the export. `head` is the heading of csv and tsv, or the columns of
+    parquet. `seconds` is the duration of the task, and `attempts` is the number of attempts.
     """
 
     entries: tuple[ExportedFile, ...]
@@ -144,7 +144,7 @@ class Fetched:
     columns: tuple[str, ...] = ()
     """The columns of the answer, if the query asks for all columns. For other queries, the tuple is empty."""
     left_out: tuple[str, ...] = ()
-    """The table's columns that are not in the stored rows. They were added after the first window was fetched."""
+    """Columns that the queried table got after the first window was fetched. They are not in the stored rows."""
 
     @property
     def entry(self) -> ExportedFile:

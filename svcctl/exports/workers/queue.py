@@ -20,7 +20,10 @@ from svcctl.exports.workers.fetch import Fetched, Task
 REQUEST_SHARE = 16
 """A request fetches at most 1/REQUEST_SHARE of the remaining windows, so that all workers finish at the same time."""
 QUICK_SECONDS = 1.0
-"""The maximum duration, in seconds, of a request for several windows. It is estimated from the last request."""
+"""The maximum duration, in seconds, of a request for several windows.
+
+The duration of the next request is estimated from the last request.
+"""
 SPLIT_BYTES = 4 << 20
 """The maximum size, in bytes, of an answer for several windows that have separate files.
 
@@ -60,7 +63,7 @@ class Queue:
         return request[0] if len(request) == 1 or self._joined is None else self._joined(request)
 
     def learn(self, request: Sequence[Task], outcome: Fetched | SvcctlError) -> bool:
-        """Choose the number of windows for the next requests from the outcome of a request.
+        """Use the outcome of a request to choose the number of windows for the next requests.
 
         If a request for several windows has failed, put its tasks back in the queue, and return True. After any
         failure, windows are requested one by one.

@@ -141,7 +141,7 @@ class Split:
     def files(self) -> Iterator[tuple[int, Iterator[bytes]]]:
         """Yield the number of rows and the bytes of each window, in order.
 
-        The caller must read all bytes of a window before it requests the next window.
+        The caller must read all bytes of a window before it continues the iteration.
         """
         self._spool.file.seek(0)
         for rows, size in zip(self.rows, self._sizes, strict=True):

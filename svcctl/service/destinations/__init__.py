@@ -16,9 +16,10 @@ A job opens a destination, writes batches of rows, and commits each batch:
 A memo is the state of the destination as a JSON object. The job saves the memo after each commit.
 
 A batch may be lost before `commit` returns, but not afterwards. If the service dies after a commit and before the memo
-is saved, the next run of the job must not deliver the rows of this batch again. A destination with files recognises a
-delivered file by its saved hash, or writes the file again with the same rows (`repeats`). Kafka reports the number of
-rows that it already has (`counts`).
+is saved, the next run of the job must not deliver the rows of this batch again. There are two ways to prevent this:
+
+    `repeats`   the job commits the same rows again, and a destination with files finds the file that it already has
+    `counts`    Kafka reports the number of rows that it already has
 
 Only one thread uses a destination. Any method raises `Unavailable` if the destination does not answer or refuses the
 request. The job then closes the destination. Later, the job makes a new destination object, and opens it with the last
@@ -77,18 +78,21 @@ class JobDestination(Protocol):
 
     @abstractmethod
     def room(self) -> int:
-        """Return the number of bytes that still fit into the batch. A row larger than a batch gets its own batch."""
+        """Return the number of bytes that still fit into the current batch.
+
+        A row that is larger than a batch gets its own batch.
+        """
 
     @abstractmethod
     def write(self, lines: pa.StringArray, row: int, dates: pa.Int64Array) -> None:
-        """Add rows to the batch.
+        """Add rows to the current batch.
 
         `row` is the number of the first row, counted from the start of the job. `dates` has the date of each row in
         epoch milliseconds, or None for a row without a date.
         """
 
     def prepare(self) -> Memo:
-        """Prepare the commit of the batch, and return the memo to save before the commit.
+        """Prepare the commit of the current batch, and return the memo to save before the commit.
 
         A memo is the state of the destination. The job calls this method only if `repeats` is true.
         """
@@ -96,7 +100,7 @@ class JobDestination(Protocol):
 
     @abstractmethod
     def commit(self) -> Memo:
-        """Deliver the batch permanently, and return the memo to save.
+        """Deliver the current batch permanently, and return the memo to save.
 
         A memo is the state of the destination. The job calls this method only if it has written at least one row since
         the last commit.

@@ -12,7 +12,7 @@ BATCH_BYTES = 1_000_000
 
 
 class DoNothing(JobDestination):
-    """Drops the rows. Their bytes are counted as if they were sent as JSON."""
+    """Drops the rows. The size of a batch is calculated as if the rows were sent as JSON."""
 
     rows = OBJECT_LINE
     patience = 1.0

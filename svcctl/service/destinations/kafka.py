@@ -7,8 +7,8 @@ The service may die while it sends a batch. Then the next run of the job finds o
 uses two sources:
 - The number of delivered rows. Each transaction commits this number as the offset of the consumer group `svcctl-<job>`.
   The number is exact even if another producer's open transaction hides messages from consumers.
-- The last messages of the partition, which the run reads as a consumer. Some brokers show consumers the rows of aborted
-  transactions. The run does not send these rows again.
+- The last messages of the partition, which the run reads as a consumer. They may include rows that were sent without
+  a transaction. Some brokers also show rows of aborted transactions. The run does not send any of these rows again.
 
 All runs of a job have the same transactional ID. So the broker refuses late requests of an earlier run.
 
@@ -61,9 +61,9 @@ Other settings could read files on the service's machine, or run programs.
 """
 
 FIXED_SETTINGS: dict[str, Any] = {"log_level": 0, "queue.buffering.max.messages": 10_000_000}
-"""The settings that are passed to every client of the library.
+"""The settings that every Kafka client of the service has.
 
-The client writes no log, because the job's error already has the reason for a failure. The client's queue can hold any
+A client writes no log, because the job's error already has the reason for a failure. The queue of a client can hold any
 batch.
 """
 
@@ -283,7 +283,7 @@ class Kafka(JobDestination):
         return self._partition.too_large
 
     def _refusal(self, rows: Sequence[int]) -> str:
-        """Return the text of the error for rows that the broker refused together."""
+        """Return the text of the error for rows that the broker refused because they are too large."""
         largest = max(rows, key=lambda row: len(self._batch[row - self._first]))
         known = self._limit is not None
         if len(rows) == 1 or (self._limit is not None and len(self._batch[largest - self._first]) > self._limit):

@@ -52,7 +52,7 @@ class DestinationKind:
     place: tuple[str, ...] = ()
     """The names of the parameters that define where the rows are delivered."""
     handed: tuple[str, ...] = ()
-    """The members of the memo that a new job takes over from the old job that it continues.
+    """The names of the memo's members that a new job takes over when it continues an old job.
 
     The memo is the saved state of the destination. The members are taken over only if both jobs deliver to the same
     place.

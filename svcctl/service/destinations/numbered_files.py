@@ -44,9 +44,9 @@ The packer may hold back some bytes, which also need space in the file.
 MOST_PREPARED = 8
 """The maximum number of hashes that are saved for a file. Older hashes are dropped."""
 _CLAIMS: WeakValueDictionary[str, Lock] = WeakValueDictionary()
-"""The locks of this process, by the address of a claim. A thread holds the lock while it claims a number.
+"""The locks for claims. A claim is a hidden file that reserves a number for one job.
 
-A claim is a hidden file that reserves a number for one job.
+The keys are the addresses of the claims. A thread of this process holds the lock while it claims the number.
 """
 _CLAIMS_LOCK = Lock()
 
@@ -72,7 +72,7 @@ class Names:
         return f"{folder}{slash}{derived_name(file, prefix='.', suffix=f'.claim{PART_SUFFIX}')}"
 
     def next(self, storage: Storage) -> int:
-        """Return the number after the highest number in the storage. Packed and unpacked files are both counted."""
+        """Return the number after the highest file number in the storage. Packed and unpacked files both count."""
         suffixes = "|".join(re.escape(packing.suffix) for packing in PACKINGS.values())
         numbered = re.compile(rf"{re.escape(self.stem)}_([0-9]{{3,}}){re.escape(self.extension)}(?:{suffixes})")
         matches = map(numbered.fullmatch, storage.beginning(f"{self.stem}_"))
@@ -81,10 +81,10 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """The file that is being written. Rows go through the packer and the counter into the sink.
+    """The file that is being written. Rows go through `packer` and `counted` to `sink`.
 
-    The sink writes to the storage. If `sink` is None, the storage already has the file, and the rows are dropped.
-    `finished` is true if all bytes of the file are written.
+    `counted` counts and hashes the packed bytes. `sink` writes them to the storage. If `sink` is None, the storage
+    already has the file, and the rows are dropped. `finished` is true if all bytes of the file are written.
     """
 
     sink: Sink | None
@@ -242,7 +242,7 @@ def _retried() -> Iterator[None]:
     """Turn every error of the storage into Unavailable, so that the job retries.
 
     Refused access is retried too, because access may be granted later. The address is at the end of the message,
-    because narrow tables cut off the end.
+    because the end may be cut off in a narrow table.
     """
     try:
         yield

@@ -27,7 +27,7 @@ Health checks and pings are so frequent that they would fill the log.
 TABLE = "service.access"
 TRIMMED_EVERY = timedelta(hours=1)
 MAX_CHARS = {"method": 20, "uri": 500, "userAgent": 200}
-"""The maximum number of characters in a column, for each column with text from the client. A longer text is cut."""
+"""The maximum number of characters in each column with text from the client. A longer text is cut."""
 COLUMNS = (
     Column("eventdate", Type.TIMESTAMP),
     Column("method", Type.STR),

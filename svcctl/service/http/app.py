@@ -151,7 +151,7 @@ async def _query(request: Request) -> Response:
 
 
 def _planned(service: Service, temporary: Engines | None, asked: AskedQuery) -> tuple[Steps, Step | None]:
-    """Return the steps of a query, and its first step. The first step is None if it cannot run yet.
+    """Return the steps in which a query runs, and the first step. The first step is None if it cannot run yet.
 
     `temporary` has the temporary table that the query reads. It is None if the query reads a stored table.
     """

@@ -93,7 +93,7 @@ class ServerConnection(HttpToolsProtocol):
         """
         self._head_bytes = self._held_bytes = self._headers = 0
         self._upgrades = False
-        """Whether the request asks for another protocol. The parser stops after the head of such a request."""
+        """Whether the current request asks for another protocol. The parser stops after the head of such a request."""
         self._answers_due = 0
         """The number of requests that were passed to the application and are not answered yet."""
         self._refusal: EarlyRefusal | None = None

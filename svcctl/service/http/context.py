@@ -79,7 +79,7 @@ class Service:
     slice_seconds: float = LONG_PIECE_SECONDS
     """An option of the class `QueryTurns`, like `places` and `share`. The class describes these options."""
     line_end: str = LINE_END.default_value
-    """The line ending of line formats: lf or crlf."""
+    """The line ending of answers in csv and other formats with lines: lf or crlf."""
     allowed: AllowedHosts = EVERYTHING
     """The hosts that jobs may deliver to."""
     address: str | None = None
@@ -90,9 +90,13 @@ class Service:
     """The names of the tables that the service itself fills. Users may not load events into these tables or drop them.
     """
     uses: Mapping[str, str] = field(default_factory=dict)
-    """The places that the service uses outside its own directory. The keys are `folder`, `state` and `engine`."""
+    """The locations that the service uses outside its own directory.
+
+    The keys are `folder` (the shared folder of the tables), `state` (the database) and `engine`.
+    """
     record: EventsRecord | None = None
-    """The record by which the service notices lost events. It is None if the events are in memory."""
+    """The saved ends of all tables. With them, the service notices lost events. It is None if the events are in memory.
+    """
     disk: Disk | None = None
     """The disk that has the service's own files."""
     stop: Callable[[], None] | None = None
@@ -118,7 +122,7 @@ class Service:
         return None if self.record is None else self.record.loss
 
     def record_events(self) -> None:
-        """Record the number of events, so that the next start of the service can notice lost events.
+        """Record where each table ends, so that the next start of the service can notice lost events.
 
         If the database cannot be written, nothing is recorded until the next call.
         """
@@ -140,5 +144,5 @@ class Service:
         return await anyio.to_thread.run_sync(partial(read, *arguments))
 
     def run(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
-        """Run the function `work` in a thread. Only queries wait for their turn, so the work begins at once."""
+        """Run the function `work` in a thread. The work begins at once, because only queries take turns."""
         return asyncio.get_running_loop().run_in_executor(self.executor, work, *arguments)

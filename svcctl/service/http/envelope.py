@@ -1,4 +1,4 @@
-"""The envelope, which is the JSON object around a result or an error, and the HTTP responses with an envelope."""
+"""The HTTP responses with an envelope. The envelope is the JSON object around a result or an error."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def common_headers(cid: str) -> Mapping[str, str]:
     """Return the headers that every answer has: CID with the ID of the request, and ERRORS with the value `exact`.
 
     An answer with the HTTP status 200 may still end with an error. The value `exact` means that a client can recognise
-    such an error, because no row has the same form.
+    such an error, because no row looks like an error.
     """
     return {CID: cid, ERRORS: "exact"}
 

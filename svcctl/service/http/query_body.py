@@ -110,9 +110,10 @@ def _zone(zone: Any) -> timezone:
 def _keep_alive(value: Any) -> KeepAlive | None:
     """Return the padding that a query request asks for. Return None if the request asks for no padding.
 
-    Padding is bytes without a meaning, which are sent while there are no rows to send. The request has the type of the
-    padding as a text, or as the member `type` of an object. Clients that read csv or tsv send the type `token` without
-    a token. Then the padding is line breaks.
+    Padding is bytes without a meaning, which are sent while there are no rows to send. In the request, `keepAlive` is
+    the type of the padding, or an object with the members `type` and `token`. Only the type `token` may have a token.
+    If a request with this type has no token, the padding is line breaks. Clients that read csv or tsv send such
+    requests.
     """
     if value is None:
         return None
@@ -161,8 +162,7 @@ def _continues(fields: Mapping[str, Any]) -> str | None:
 def _temporary_table(fields: Mapping[str, Any]) -> str | None:
     """Return the ID of the temporary table that a query reads. Return None if the query reads a stored table.
 
-    Raises ServiceError if a query of a temporary table has a destination or has no end. A temporary table is soon
-    removed.
+    A temporary table is soon removed. So ServiceError is raised if its query has a destination, or has no end.
     """
     table_id = optional_text(fields, "temporaryTable")
     if table_id is not None and fields.get("destination") is not None:

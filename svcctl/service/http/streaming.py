@@ -48,8 +48,8 @@ class StreamedAnswer:
 
     The answer begins when the first batch is ready, or after `padding_seconds` without a batch. If the query fails
     before that, the answer is an error envelope. If the query fails later, the stream ends with an error in the format
-    of the answer. If `notes` is true, the answer reports the number of late events. Late events arrived too late for
-    the groups of the query.
+    of the answer. If `notes` is true, the answer reports the number of events that arrived too late for the groups of
+    the query.
     """
 
     def __init__(

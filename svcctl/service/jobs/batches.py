@@ -92,7 +92,7 @@ class DeliveryBatches:
         self.written = saved.progress.sent
         """The number of rows written so far, including the rows that wait for their commit."""
         self.step = checkpoint.step
-        """The most recent query step from which rows were written, or which was read to its end."""
+        """The most recent query step. A step without rows counts only after it was read to its end."""
         self.late: LateEvents | None = checkpoint.late
         """The number of events that arrived too late for their groups. The number is saved with the next progress."""
         self._destination = destination
@@ -205,8 +205,8 @@ class DeliveryBatches:
     def _with_batch(self) -> JobProgress:
         """Prepare the next commit, and return the progress to save before the commit.
 
-        The returned progress is the saved progress with the batch, and with the destination's memo for the prepared
-        commit. The steps of the batch include the last query step, even if this step has no rows.
+        The result is the saved progress, to which the batch and the destination's new memo are added. The steps of the
+        batch include the last query step, even if this step has no rows.
         """
         assert self.step is not None
         checkpoint = self._saved.progress.checkpoint

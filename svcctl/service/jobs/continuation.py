@@ -40,9 +40,9 @@ def follow(before: StoredJob, after: StoredJob) -> StoredJob:
 
 
 def _check_kinds(old: StoredQuery, new: StoredQuery, covered: CoveredEvents | None) -> None:
-    """Raise ServiceError if the new query groups events, and the old query has an end and does not group events.
+    """Raise ServiceError if a query of groups would continue a query of single events that has an end.
 
-    The first groups of such a new query would lack events that the old query has already read.
+    The first groups of the new query would lack events that the old query has already read.
     """
     before, after = (period_of(parse(query.asked.query)) for query in (old, new))
     if covered is not None and covered.end is not None and before is None and after is not None:

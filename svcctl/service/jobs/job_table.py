@@ -137,7 +137,7 @@ def every(store: Store) -> list[StoredJob]:
 def successor(store: Store, owner: Owner, job_id: str) -> StoredJob | None:
     """Return the owner's job that continues the job `job_id`. Return None if there is no such job.
 
-    If the caller has begun a transaction, no such job can be stored before that transaction ends.
+    If the caller has begun a transaction, nobody else can store such a job until the transaction ends.
     """
     with store.transaction() as connection:
         jobs = select_jobs(connection, store, _JOBS.domain == owner.domain, _JOBS.reseller == owner.reseller)
@@ -217,9 +217,9 @@ def move(
 ) -> tuple[StoredJob | None, bool]:
     """Change the status of a job from `before` to `after`. If the status is not `before`, the job stays unchanged.
 
-    Returns the job, and whether this call changed the status. If the job does not exist, None is returned for the job.
-    If several calls arrive at the same moment, only one of them changes the status. If too many jobs run, `room`
-    refuses a start with an error, as in `add`. A start clears the error of the job.
+    Returns the job, and whether this call changed the status. The returned job is None if the job does not exist. If
+    several calls arrive at the same moment, only one of them changes the status. A start clears the error of the job.
+    Raises the error of `room` if too many jobs run.
     """
     with store.transaction() as connection:
         job = next(iter(select_jobs(connection, store, _JOBS.id == job_id)), None)
@@ -274,7 +274,8 @@ def set_dates(store: Store, job_id: str, **dates: int) -> None:
 def remove(store: Store, job_id: str) -> StoredJob | None:
     """Remove a job and return it. Return None if there is no such job.
 
-    In two cases, the database keeps the job with the status REMOVED, because a check of another job needs it:
+    The database keeps the removed job, with the status REMOVED, if the check of another job needs it. There are two
+    cases:
     - Another job continues the removed job. The log is kept too, because both jobs are verified together.
     - Another job delivers files to the same place. The numbers of the removed job's files are kept, so that the check
       of the other job does not report these files as foreign.
@@ -348,9 +349,9 @@ def _change(
 
 
 def _dated(store: Store, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the new values of a job's columns, and the moments that change together with these values.
+    """Return the new column values of a job, with the moments that have to be set together with them.
 
-    The first error sets the moment since which the job fails. Newly sent rows set the moment of the last delivery.
+    A first error sets `failing_since`, and clearing the error clears `failing_since`. Newly sent rows set `delivered`.
     """
     moments: dict[str, Any] = {}
     if "error" in values:

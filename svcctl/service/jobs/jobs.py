@@ -444,7 +444,7 @@ def _unknown(job_id: str) -> NotFound:
 def _history(
     job: StoredJob, *, late: int | None, accepted: int, runs: bool, failing_since: int | None
 ) -> dict[str, Any]:
-    """Return the members of a job that the interface does not define, and that this service adds.
+    """Return the members that this service adds to the JSON of a job. The interface does not define these members.
 
     The members have the query's range, the destination's parameters without secrets, and figures of the job. A member
     without a value is left out.

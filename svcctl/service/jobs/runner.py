@@ -27,7 +27,10 @@ from svcctl.service.state.store import Store
 WAITING_SECONDS = 5.0
 """The number of seconds that a job waits for its previous run before the job reports the wait in `error`."""
 MOST_DOUBLED = 4
-"""The maximum number of failures in a row that double the delay before the next attempt. The delay is at most 4 s."""
+"""The number of failures in a row after which the delay before the next attempt no longer grows.
+
+The delay is at most 4 s.
+"""
 
 _log = logging.getLogger("svcctl.service")
 
@@ -97,7 +100,7 @@ class JobRun:
             interrupt()
 
     def fence(self) -> None:
-        """Prevent the thread from saving. After this call, the thread can no longer save."""
+        """Prevent the thread from saving from now on, and revoke the lease of this run."""
         with self._saving:
             self.fenced = True
         leases.revoke(self.store, self.job_id, self.token)

@@ -88,7 +88,7 @@ class DeliveredJob:
     running: Callable[[], bool]
     """A function that returns whether the job may have delivered more rows since `sent` was read."""
     claimed: Callable[[], Mapping[int, Collection[str]]]
-    """A function that returns the files of all jobs of the service in the same place, except the files in `files`.
+    """A function that returns the files of all jobs that deliver to the same place, except the files in `files`.
 
     The result maps the number of a file to the hashes that the file can have.
     """

@@ -54,7 +54,7 @@ class Production:
     faults: list[DeliveryFinding] = field(default_factory=list)
     """The faults of the delivery itself: a step has more or fewer rows than the job has delivered.
 
-    Only delivered rows have numbers. A fault of rows that were not delivered has the numbers that follow the last
+    Rows that were not delivered have no numbers of their own. A fault of such rows has the numbers that follow the last
     delivered row of the step.
     """
     first_date: int | None = None

@@ -39,7 +39,7 @@ MIN_RUN = 32
 A shorter run may be a coincidence.
 """
 WINDOW_BYTES = 8 << 20
-"""The number of bytes of a file that are read ahead to align rows. A record with more bytes is cut."""
+"""The number of bytes of a file that are read ahead to align rows. A csv record with more bytes is cut."""
 MAX_ADDED = 1_000_000
 """The approximate maximum number of additional rows at the end of a file that are counted."""
 
@@ -145,9 +145,9 @@ def split_records(text: bytes, most: int, rows: Sequence[bytes] = (), *, is_over
     - The quotes are never closed.
     - The next line is one of the expected `rows`.
 
-    `is_over` is true if the file ends at the end of the text. Then an incomplete last record is left out if an expected
-    row begins with the same text. If the file goes on, an incomplete last record is left out, except if it is the only
-    record.
+    The last record of the text may be incomplete. `is_over` decides whether such a record is left out:
+    - If `is_over` is true, the file ends here. The record is left out if an expected row begins with the same text.
+    - If `is_over` is false, the file goes on. The record is left out if there are other records.
     """
     lines = frozenset(rows)
     records: list[bytes] = []

@@ -25,7 +25,7 @@ class FaultLog:
         self._ready: defaultdict[FaultKind, list[DeliveryFinding]] = defaultdict(list)
 
     def add(self, finding: DeliveryFinding, *, date: int | None = None, count: int = 1) -> None:
-        """Add a fault to the log and to the figures.
+        """Add a fault to the log, and count it in `tally`.
 
         If the finding has no date, `date` is used as the date of its first row. By default, `date` is the latest date
         before the position of the cursor. A finding without rows counts as `count` rows.

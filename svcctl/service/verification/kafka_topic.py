@@ -35,7 +35,10 @@ FIRST_WAIT_SECONDS, WAIT_SECONDS = 5.0, 20.0
 FIRST_WAIT_SECONDS is for the first request, and WAIT_SECONDS is for each later request.
 """
 REQUEST_SECONDS = 1.5
-"""The number of seconds after which a request without an answer is sent again. A request cannot be interrupted."""
+"""The number of seconds after which a request without an answer is sent again.
+
+This time is short, because a request cannot be interrupted when the check is stopped.
+"""
 POLL_SECONDS = 0.1
 """The maximum number of seconds that a call waits for messages, and the pause before a request is repeated."""
 MAX_MESSAGES, BATCH_BYTES = 2000, 8 << 20
@@ -43,7 +46,7 @@ MAX_MESSAGES, BATCH_BYTES = 2000, 8 << 20
 FETCHED_KILOBYTES, FETCHED_MESSAGES = 8 << 10, 10_000
 """The library fetches messages ahead until it holds this number of kilobytes, or this number of messages.
 
-The number of messages is limited too, because each message takes some hundred additional bytes of memory.
+The number of messages is limited too, because each message takes several hundred additional bytes of memory.
 """
 _DENIED = (
     *(KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED),

@@ -326,7 +326,7 @@ def _progress(store: Store, job: StoredJob) -> tuple[JobProgress, bool]:
 
 
 def _claimed(store: Store, job: StoredJob, checked: Collection[FileEntry]) -> dict[int, set[str]]:
-    """Return the files of all jobs of the service in the place of a job, except the `checked` files of the job.
+    """Return the files of all jobs that deliver to the same place as `job`, except its files in `checked`.
 
     The result maps the number of a file to the hashes that the file can have. Files that are about to be completed are
     included.

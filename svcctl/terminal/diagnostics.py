@@ -120,7 +120,7 @@ class Diagnostics:
     def hold_notes(self) -> Iterator[list[str]]:
         """Hold back notes during the block, and print them at the end of the block.
 
-        Yields the list of notes.
+        Yields the list to which the notes are added.
         """
         notes: list[str] = []
         self._held_notes = notes
@@ -140,7 +140,7 @@ class Diagnostics:
             self._tell("svcctl:", text)
 
     def warning(self, text: str) -> None:
-        """Print a note on data that is missing in the output, even with --quiet."""
+        """Print a note on data that is missing in the output. The note is printed even with --quiet."""
         if self.quiet:
             self._tell("svcctl:", text)
         else:
@@ -253,10 +253,9 @@ class Diagnostics:
     def hint_of(self, error: BaseException) -> str | None:
         """Return the hint for an error; None if there is no hint.
 
-        The hint joins the error's own hint, the hint for the error's reason, and the notes attached to the error. If
-        the error has neither a hint of its own nor a hint for its reason, it gets general advice. If the service did
-        not answer and the operation can safely be repeated, the advice to repeat the command replaces the error's own
-        hint.
+        The hint joins the error's own hint, the hint for the error's reason, and the notes attached to the error.
+        If the first two are missing, general advice takes their place. If the service did not answer a request that can
+        safely be repeated, the advice to repeat the command replaces the error's own hint.
         """
         hint, typed = getattr(error, "hint", None), None
         if isinstance(error, errors.SvcctlError):

@@ -21,13 +21,13 @@ RUN_BYTES = 1 << 24
 More rows are written to a temporary file, in sorted runs of about this size.
 """
 _PARTS = 128
-"""The number of parts in which a full run is read from the file. Memory holds one part of each run at a time."""
+"""The number of batches in which a full run is read from the file. Memory holds one batch of each run at a time."""
 _MEASURED = 16
 """The approximate number of rows that are measured to estimate the size of a batch."""
 _KEY_BYTES = 160
 """The estimated memory, in bytes, that a row needs in addition to its values, mostly for its sort key."""
 _OF_ONE_COLUMN = 3
-"""The number of members of a sort key for each column."""
+"""The length of the sort key of a single column."""
 _NO_REFERENCES = 2
 """The version of the marshal format that writes repeated objects in full, which is faster."""
 
@@ -129,8 +129,8 @@ def _read(file: IO[bytes], at: int, sizes: Sequence[int]) -> Iterator[Run]:
 def _merged(runs: Sequence[Iterator[Run]]) -> Iterator[list[Row]]:
     """Yield the rows of all sorted runs, in order and in batches.
 
-    One part of each run is in memory. The bound is the smallest of the last keys of these parts. No unread row has a
-    key below the bound, so the rows below the bound can be yielded. Rows with equal keys keep their order.
+    One batch of each run is in memory. The smallest last key of these batches is the bound. No unread row comes before
+    the bound, so the rows up to the bound can be sorted and yielded. Rows with equal keys keep their order.
     """
     ended: Run = [], []
     heads = [(*next(run), run) for run in runs]

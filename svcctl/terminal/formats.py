@@ -1,9 +1,11 @@
 """The output formats. `FORMATS` has an entry for each format.
 
-The service writes many formats itself. The parameter `mode.type` of a request names such a format, and svcctl passes on
-the service's bytes unchanged. svcctl writes lists, followed queries and selected rows itself, and always writes the
-formats `table`, `vertical`, `chart` and `parquet`. A text format that svcctl can write has a layout, and a binary
-format has a packing. Values that a format cannot hold are replaced and counted.
+The service itself writes many formats. The parameter `mode.type` of a request names such a format, and svcctl passes on
+the service's bytes unchanged. svcctl itself writes the formats `table`, `vertical`, `chart` and `parquet`. It also
+writes lists, the rows of followed queries, and rows that the user has selected or sorted.
+
+svcctl writes a text format with a function that is called its layout, and a binary format with a function that is
+called its packing. Values that a format cannot hold are replaced and counted.
 """
 
 from __future__ import annotations
@@ -40,9 +42,10 @@ Packing = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Losse
 
 
 class OutputFormat(NamedTuple):
-    """An output format: the `mode.type` to request from the service, and the layout or packing that writes rows.
+    """An output format: its name, the `mode.type` to request from the service, and the function that writes rows.
 
-    A format without a layout and a packing can be written only by the service.
+    The function is a layout for a text format, and a packing for a binary format. If a format has neither, only the
+    service can write it.
     """
 
     name: str
@@ -207,9 +210,10 @@ def sorted_blocks(
     style: Style,
     note: Note,
 ) -> Iterator[list[str]]:
-    """Yield rows as lines, in the order that a selection asks for. The format must be `by_row`.
+    """Yield rows as lines, in the order that a selection asks for.
 
-    The lines are sorted instead of the rows, because lines take less memory.
+    The format must write each row as one line (`by_row`). The lines are sorted instead of the rows, because lines take
+    less memory.
     """
     from svcctl.terminal.external_sort import in_order
 
@@ -336,7 +340,7 @@ def _array(
 def _envelope(
     columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
 ) -> Iterator[list[str]]:
-    """Format all rows in a JSON document like that of a service, with one row on each line."""
+    """Format all rows as a JSON document like an answer of the service, with one row on each line."""
     yield ['{"success":true,"msg":"","status":0,"object":[']
     before = ""
     for lines in _objects(columns, rows, style, note):
@@ -580,9 +584,9 @@ def refuse_packed(path: Path) -> None:
 def check_file(name: Path | str, chosen: OutputFormat, note: Note, *, by_user: bool) -> None:
     """Check that the ending of a file name fits the format `chosen`. If it does not fit, call `note` with a note.
 
-    `by_user` says whether the user has chosen the format. If not, `note` is also called for an ending that names no
-    format. Raises UsageError if the file would be compressed twice, or if svcctl cannot write such a file, for example
-    a chart as .png.
+    `by_user` says whether the user has chosen the format. Without such a choice, an ending that names no format also
+    leads to a note. Raises UsageError if the content would be compressed twice, or if svcctl cannot write files with
+    this ending, for example a chart as .png.
     """
     path = Path(name)
     refuse_packed(path)

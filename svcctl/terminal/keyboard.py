@@ -1,8 +1,8 @@
 """Keys that a person types while a command repeats its output.
 
 The key `q` ends the output, Ctrl-Z suspends the command, and keys are not echoed. A thread reads the keys, so that `q`
-works even if the service is slow. The thread uses the terminal only in the foreground, because the system stops a
-background process that reads from its terminal.
+works even if the service is slow. The thread uses the terminal only while the process is in the foreground, because the
+system stops a background process that reads from its terminal.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Keyboard:
     def _read(self, end: int, main: int) -> None:
         """Read keys until the terminal is gone or `watched` ends. The key q interrupts the thread `main`.
 
-        `end` is the reading side of a pipe. The method `watched` closes the other side at its end.
+        `end` is the reading side of a pipe. The method `watched` closes the writing side when it ends.
         """
         assert self._terminal is not None
         # The main thread handles these signals. If another process has the terminal, reading must fail, and must not

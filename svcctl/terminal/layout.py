@@ -183,10 +183,10 @@ def format_cells(values: Sequence[Any], kind: str | None, style: Style, *, fract
 
 
 def format_moments(values: Sequence[int], style: Style, *, fraction: bool = True) -> list[str]:
-    """Return the texts of many moments. The result is that of `format_moment` for each moment, but faster.
+    """Return the texts of many moments. This is faster than a call of `format_moment` for each moment.
 
-    The text for each quarter of an hour is kept in memory, so only the minutes, seconds and fraction of a moment are
-    computed.
+    Most of the text is the same for all moments of a quarter of an hour, and is kept in memory. Only the minutes,
+    seconds and fraction of each moment are computed.
     """
     quarters, seconds, fractions = _quarters(style.zone, style.date_format, style.offsets, fraction)
     parted = list(map(divmod, values, repeat(_QUARTER)))
@@ -223,13 +223,19 @@ the fraction.
 def _quarters(
     zone: tzinfo | None, date_format: str, offsets: bool, fraction: bool
 ) -> tuple[dict[int, Quarter | None], list[str], list[str]]:
-    """Return the cache of quarters of an hour, the texts of all seconds of an hour, and the texts of all fractions."""
+    """Return a cache, the texts of all minutes and seconds of an hour, and the texts of all fractions of a second.
+
+    The cache maps the number of a quarter of an hour to the parts that its texts have in common.
+    """
     seconds = [f"{minute:02}:{second:02}" for minute in range(60) for second in range(60)]
     return {}, seconds, [f".{at:03}" if fraction else "" for at in range(1000)]
 
 
 def _around_minutes(start: int, style: Style, fraction: bool) -> Quarter | None:
-    """Return the common parts of the quarter of an hour that begins at `start`; None if they change in the quarter."""
+    """Return the parts that the texts of all moments of a quarter of an hour have in common.
+
+    The quarter begins at `start`. Returns None if the texts differ in more than minutes, seconds and fraction.
+    """
     point = ".000" if fraction else ""
     first, last = (format_moment(start + more, style, fraction=fraction) for more in (0, _QUARTER - 1000))
     begin, zeros, end = first.rpartition(f":00{point}")
@@ -320,8 +326,8 @@ def _sampled(batches: Iterator[Sequence[Row]], count: int) -> tuple[list[Row], l
 class _Layout:
     """The layout of a table. It chooses the widths of the columns from a sample of rows, and makes the lines of rows.
 
-    If the style asks for no sample, the types of the columns decide the widths. If the line has a limited width, the
-    first row is measured, too. Only texts are cut. With `grows`, the columns are widened to the width of the line,
+    If the style asks for no sample, the widths depend on the types of the columns, and also on the first row if the
+    width of the line is limited. Only texts are cut. With `grows`, the columns are widened to the width of the line,
     because later rows may need more room.
     """
 
@@ -380,7 +386,7 @@ class _Layout:
         return [line.rstrip() for line in lines] if self._numeric[-1] else list(lines)
 
     def _colored(self, at: int, pad: str, cells: Iterable[str]) -> list[str]:
-        """Return the padded cells of a column. Values with a mark are in the colour of the mark."""
+        """Return the padded cells of a column. The values in `marks` of the column are in colour."""
         marks = self._columns[at].marks
         codes = [marks.get(cell.strip()) for cell in cells]
         padded = (pad % cell for cell in cells)
@@ -401,7 +407,7 @@ class _Layout:
         return by_column
 
     def _laid(self, at: int, cells: Sequence[str]) -> tuple[str, Sequence[str]]:
-        """Return a % format that pads the cells of a column, and the cells. Cells that are too wide are cut."""
+        """Return a printf-style format that pads the cells of a column, and the cells. Wide cells are cut."""
         width, last, numeric = self._widths[at], at == len(self._widths) - 1, self._numeric[at]
         plain = "".join(cells).isascii()
         if self._style.width is not None and self._columns[at].type in TEXT:
@@ -427,10 +433,10 @@ def _fraction(cell: str) -> str:
 
 
 def _usual(columns: Sequence[TableColumn], style: Style, first: list[str] | None) -> list[str]:
-    """Return a placeholder cell for each column, as wide as usual values of the column.
+    """Return a placeholder for each column: a text that is as wide as usual values of the column.
 
-    A text column is wider than its cell in the first row, because later texts may be longer. The text columns share the
-    rest of the line.
+    `first` has the cells of the first row, if they are known. The placeholder of a text column is wider than the first
+    cell, because later texts may be longer. The text columns share the rest of the line.
     """
     kinds = _USUAL | {"timestamp": len(format_moment(0, style))}
     widths = [kinds.get(column.type or "") for column in columns]

@@ -272,8 +272,8 @@ class Output:
         """Print the answer to a query as it arrives.
 
         If the format and the selection allow it, the service's bytes are printed unchanged. The width and the colours
-        of `style` are set by this method. If the range ends in the future, each row is printed to stdout as soon as it
-        arrives, unless rows are sorted.
+        of `style` are set by this method. If the range ends in the future, the query may wait for rows. Then each row
+        is printed to stdout as soon as it arrives. Sorted rows are printed only when all rows have arrived.
         """
         waits = style.span is not None and style.span.end > style.span.now
         if waits and sink is self.sink and not selection.sort:
@@ -340,7 +340,7 @@ class Output:
             self._write(columns, rows, format, self.sink, LIST._replace(header=selection.header))
 
     def watch(self, listing: Listing[Watched], looks: Iterable[Look], format: OutputFormat) -> None:
-        """Print the jobs each time their state is read from the service.
+        """Print jobs each time their state is read from the service.
 
         On a terminal, a table is updated in place, and a failure of the service is shown in its footer. Elsewhere, each
         reading prints rows with the time, and a failure is printed as a note.

@@ -1,8 +1,8 @@
 """Listings, which define the columns of lists. A listing has the columns for one kind of object, such as jobs.
 
-csv and JSON are for programs. In these formats, fields of the service's HTTP interface keep their values, and other
-dates are in ISO 8601. The formats table and vertical are for people. They show readable dates, and words or short texts
-instead of codes.
+csv and JSON are for programs. In these formats, fields that come from the service's HTTP interface keep their values.
+Dates in other fields are in ISO 8601. The formats table and vertical are for people. They show readable dates, and
+words or short texts instead of codes.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ class _Bytes(io.RawIOBase):
 
 
 def _likeness(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Replace characters that an encoding does not have with similar characters, or with escapes."""
+    """Replace characters that are missing in an encoding by similar characters, or by escapes."""
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end].translate(_LIKENESSES)
     return text.encode("ascii", "backslashreplace").decode("ascii"), error.end

@@ -24,8 +24,9 @@ def draw(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: S
     """Draw a chart of rows.
 
     On a terminal, a chart whose first column is a date has lines over time. Any other chart has one bar for each row.
-    The function `choose` chooses the numeric column to draw. If only the date labels the rows, several numeric columns
-    of similar size are drawn. Raises UsageError if no column can be drawn, or if there are more than MAX_ROWS rows.
+    The function `choose` chooses the numeric column to draw. If the date is the only label of the rows, the lines can
+    show several numeric columns of similar size. Raises UsageError if no column can be drawn, or if there are more than
+    MAX_ROWS rows.
     """
     charted = list(islice(rows, MAX_ROWS + 1))
     if len(charted) > MAX_ROWS:

@@ -23,9 +23,9 @@ _TICK_CELLS = 10
 
 
 def value_axis(numbers: Sequence[float], rows: int) -> tuple[float, float, float]:
-    """Return the lowest number, the highest number and the step of the value axis. All three are round numbers.
+    """Return the lowest number and the highest number of the value axis, and the distance between ticks.
 
-    The axis includes zero, except if all values are close together and far from zero.
+    All three are round numbers. The axis includes zero, except if all values are close together and far from zero.
     """
     low, high = min(numbers), max(numbers)
     spread = high - low > 1e-6 * max(abs(low), abs(high))
@@ -61,8 +61,8 @@ def short(number: float) -> str:
 def time_axis(start: int, end: int, width: int, style: Style) -> Iterator[str]:
     """Yield the lines of the time axis: the ticks, their times, and a date at each tick where the date changes.
 
-    If ticks are more than an hour apart, they are at round times even after a clock change. If the style shows UTC
-    offsets, a changed offset is written next to the date.
+    Ticks that are more than an hour apart stay at round times after the clocks change, for example to summer time. If
+    the style shows UTC offsets, a changed offset is written next to the date.
     """
 
     def moment(time: int) -> datetime:

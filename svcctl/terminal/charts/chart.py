@@ -106,8 +106,9 @@ class ChartRows:
 def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style: Style) -> ChartRows:
     """Choose the column to draw, and the columns that label the rows.
 
-    The column to draw is the first numeric column that is neither a grouping key nor needed to tell the rows apart.
-    Raises UsageError if no column can be drawn, or if no column can label the rows.
+    The column to draw is the first numeric column for which no two rows have the same labels. Numeric columns before
+    this column are labels, too. A grouping key is drawn only if there is no other numeric column. Raises UsageError if
+    no column can be drawn, or if no column can label the rows.
     """
     numbers = [at for at, column in enumerate(columns) if column.type in NUMERIC]
     numbers = [at for at in numbers if columns[at].name not in style.keys] or numbers
@@ -133,8 +134,8 @@ def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style:
 def side_by_side(chart: ChartRows) -> ChartRows:
     """Return a chart that draws several numeric columns as series, if their numbers are of similar size.
 
-    The chart is returned unchanged if columns other than the date label its rows, or if fewer than two columns are
-    similar. Numeric columns that are not drawn are kept for the notes.
+    The chart is returned unchanged if the date is not the only label of its rows, or if fewer than two columns are of
+    similar size. Notes of the new chart name the numeric columns that are not drawn.
     """
     numbers = [at for at, column in enumerate(chart.columns) if column.type in NUMERIC]
     if chart.names != (0,) or len(numbers) < 2:

@@ -118,9 +118,10 @@ def _series(chart: ChartRows) -> tuple[Mapping[str, _Points], list[str]]:
 
 @dataclass(slots=True)
 class Grid:
-    """The grid of a chart. A cell has four rows of two Braille dots, or one character without Unicode glyphs.
+    """The grid of a chart. A cell has four rows of two Braille dots.
 
-    A cell has the colour of the last series that was drawn in it.
+    Without Unicode glyphs, a cell has a single character instead of the dots. A cell has the colour of the last series
+    that was drawn in it.
     """
 
     width: int
@@ -204,7 +205,7 @@ class Grid:
 def _legend(labels: Sequence[str], chart: ChartRows) -> Iterator[str]:
     """Yield the lines of the legend, which has the name, the marker and the colour of each series.
 
-    A chart with a single series without a name has no legend.
+    If the only series has no name, there is no legend.
     """
     line, line_cells = "", 0
     for index, label in enumerate(labels if any(labels) else ()):

@@ -32,7 +32,10 @@ The main help page is made without importing the modules of the nouns.
 
 
 def page_of(noun: str, command: Callable[..., object]) -> str:
-    """Return the help text of a noun that is a single command: its description in NOUNS, and the command's text."""
+    """Return the help text of a noun that is a single command, such as `api`.
+
+    The text is the description of the noun in NOUNS, and then the docstring of the command.
+    """
     return f"{NOUNS[noun]}\n\n{cleandoc(command.__doc__ or '')}"
 
 

@@ -87,7 +87,7 @@ def api(
                 start.extend(chunk[: MAX_BODY + 1 - len(start)])
                 yield chunk
         except UnprovenEnd:
-            if answer.error(bytes(start)) is None:  # a refusal counts even if its end is not proven
+            if answer.error(bytes(start)) is None:  # a refusal is reported even if it may be cut off
                 raise
 
     def late(seconds: float) -> SvcctlError:
@@ -116,7 +116,7 @@ def api(
 def _operation(method: str | None, path: str | None, data: str | None) -> tuple[str, str]:
     """Return the method and the path.
 
-    If only a path is given, Typer passes the path as `method`. The method is then GET.
+    If only a path is given, Typer passes the path as `method`. In this case, the returned method is GET.
     """
     if path is None and (method is None or method.upper() not in METHODS):
         method, path = None, method

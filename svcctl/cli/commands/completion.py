@@ -82,9 +82,10 @@ def manual_pages(ctx: typer.Context, directory: DirectoryArg) -> None:
 
 
 def _uninstall(svc: Context, pages: Mapping[str, str]) -> None:
-    """Remove the installed files.
+    """Remove the installed files, except files that somebody has changed.
 
-    Notes name the changed files, which are kept, and the lines that the user should remove from start files of shells.
+    Notes name the files that are kept. Further notes name lines in start files of shells, such as ~/.bashrc, that the
+    user should remove.
     """
     removed = installed_files.remove(svc.environment, pages)
     for path in removed.scripts:

@@ -329,8 +329,8 @@ def verify(
     code is the first of these codes that occurs: 3, 6, 7, other failures, 10.
 
     Missing rows are not a failure if the topic no longer keeps them, or if their date is before --from. A gap is
-    printed with the query that returns the missing rows. 'job show' has the date up to which no gap was found, as
-    'verified'.
+    printed with the query that returns the missing rows. In 'job show', 'verified' is the date up to which no gap was
+    found.
 
     \b
     svcctl job verify failed-logins
@@ -570,8 +570,8 @@ def _change(svc: Context, chosen: Chosen, change: Change, changed: str, format: 
 def _removal(svc: Context, chosen: Chosen) -> str:
     """Return the question to ask before jobs are removed.
 
-    If there are several jobs and nobody can be asked, the question has only the number of jobs. Raises Reported if a
-    job is unknown.
+    The question names the jobs. If nobody can be asked, a question about several jobs has only their number. Raises
+    Reported if a job is unknown.
     """
     known = {job.id: job for job in chosen.listed()}
 

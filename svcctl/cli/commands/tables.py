@@ -1,7 +1,7 @@
 """`svcctl tables`: the tables of a service, and the columns of one table.
 
-The interface has no operation that lists tables or columns. svcctl's own service has routes for this. For other
-services, the columns of a table come from a query's answer.
+The HTTP interface has no standard operation that lists tables or columns. svcctl's own service has additional routes
+for this. For other services, the columns of a table come from a query's answer.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ options.py     the options of a run
 request.py     the order (what to export, and to which files) and the range of a run
 report.py      the messages of a run
 metrics.py     the metrics of a run for Prometheus
-status.py      `status` and `rm`: show exports, and remove states
+status.py      `status` and `rm`: show exports, and remove their saved states
 verify.py      `verify`: find damaged and missing files
 reconcile.py   `reconcile`: compare with the service, and replace changed windows
 """

@@ -130,7 +130,10 @@ def reconcile(
 
 
 def _require_files(record: Record, start: int, end: int) -> None:
-    """Raise IncompleteResult if files are missing or have a wrong size."""
+    """Raise IncompleteResult if files of an export are missing or have a wrong size.
+
+    Only files with events between `start` and `end` are checked.
+    """
     lost = [entry.path for _, entry in record.holdings()[1] if entry.start < end and start < entry.end]
     if lost:
         address = visible(record.storage.address(lost[0]))
@@ -142,7 +145,10 @@ def _require_files(record: Record, start: int, end: int) -> None:
 
 
 def _print(svc: Context, run: Reconcile, format: str | None, *, dry: bool) -> None:
-    """Print the replaced windows in chronological order. In a dry run, print the windows that differ."""
+    """Print a row for each time window that was replaced, in chronological order.
+
+    In a dry run, nothing is replaced. Then there is a row for each window that differs.
+    """
     differences = sorted(
         (difference for difference in run.differences if dry or not difference.fewer),
         key=lambda difference: difference.entry.window,
@@ -158,7 +164,7 @@ def _print(svc: Context, run: Reconcile, format: str | None, *, dry: bool) -> No
 
 
 def _measure(svc: Context, path: Path | None, record: Record, run: Reconcile, figures: dict[str, float]) -> None:
-    """Write the metrics of a reconcile to a file for the textfile collector of Prometheus."""
+    """Write the metrics of `export reconcile` to a file for the textfile collector of Prometheus."""
     if path is None:
         return
     changed = [difference for difference in run.differences if not difference.fewer]
@@ -173,7 +179,7 @@ def _measure(svc: Context, path: Path | None, record: Record, run: Reconcile, fi
 
 
 def _conclude(svc: Context, run: Reconcile, windows: int, *, dry: bool) -> None:
-    """Print a note with the result. Raises Differs if windows still differ from the service."""
+    """Raise Differs if time windows still differ from the service. Otherwise, print a note with the result."""
     fewer = [difference for difference in run.differences if difference.fewer]
     changed = len(run.differences) - len(fewer)
     if fewer and not dry:

@@ -151,7 +151,7 @@ def tell_replaced(svc: Context, summary: Summary) -> None:
 
 
 def refuse_gaps(svc: Context, summary: Summary) -> None:
-    """If windows are missing, report them and raise an error.
+    """If time windows of a run are missing, report them and raise an error.
 
     Adjacent windows with the same error are reported together.
     """

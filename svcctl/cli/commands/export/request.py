@@ -109,9 +109,10 @@ def planned(svc: Context, states: States, order: Order, state: State | None, fro
 
 
 def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *, written: bool) -> RequestDates:
-    """Return the range of an export, and the format of its dates. `written` says that the service formats dates.
+    """Return the range of an export, and the format of its dates.
 
-    Raises UsageError if the range has no start.
+    The range starts at `until`, where the last run ended. If `until` is None, the range starts at `from_`. `written`
+    says whether the answer contains dates as texts. Raises UsageError if the range has no start.
     """
     if until is None and from_ is None:
         first = " for the first run" * order.incremental
@@ -132,9 +133,9 @@ def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *
 
 
 def _about_windows(export: Export, start: int, end: int) -> Iterator[str]:
-    """Yield notes on the windows of a run, and on requested windows that are not exported yet.
+    """Yield notes on the time windows that a run exports, and on requested time that is not exported yet.
 
-    `start` and `end` are the range of the run.
+    `start` and `end` are the requested range, in epoch seconds.
     """
     yield from export.notes
     whole, zone = export.whole, export.target.zone

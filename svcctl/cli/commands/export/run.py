@@ -111,10 +111,10 @@ class _Run:
                 report.refuse_gaps(self.svc, summary)
 
     def stay(self) -> None:
-        """Complete a run that has no windows to fetch.
+        """Complete a run that has nothing to fetch.
 
-        In a new state, saves the start of the next run. For an existing state, checks that the target belongs to this
-        export, and removes the failure of the last run from the state.
+        If the state is new, the method saves the start of the next run. Otherwise, the method checks that the target
+        belongs to this export, and removes the failure of the last run from the state.
         """
         from svcctl.exports.ownership import claim
         from svcctl.exports.run import opened
@@ -161,7 +161,10 @@ def workers_of(
 
 @contextmanager
 def resumable(svc: Context) -> Iterator[None]:
-    """Add a hint to errors about an interruption or an unavailable service: the run can be resumed."""
+    """Add a hint to errors about an interruption or an unavailable service.
+
+    The hint says that the run can be resumed.
+    """
     try:
         yield
     except KeyboardInterrupt:
@@ -185,8 +188,8 @@ _SAME_PROFILE = "give the workers the same profile, or the same SVCCTL_… envir
 class WorkerClient:
     """A function that makes the client of a worker in a cluster.
 
-    `flags` names the profile. The worker reads this profile on its own machine. Raises ProfileError if the base URL of
-    this profile is not `service`, or if its `max_rows` is different.
+    `flags` names the profile, which the worker reads on its own machine. The base URL of this profile must be
+    `service`, and its setting max_rows must be `max_rows`. Otherwise, a call raises ProfileError.
     """
 
     flags: Flags
@@ -207,7 +210,7 @@ class WorkerClient:
 
 
 def _rehearse(svc: Context, plan: Export, *, asks: bool) -> None:
-    """Print the windows of a dry run.
+    """Print the time windows that a run would fetch.
 
     Raises an error if a file belongs to another export. With `asks`, also raises an error if the service refuses the
     query. `asks` is False for a cluster, because its workers have their own credentials.

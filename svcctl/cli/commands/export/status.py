@@ -85,8 +85,8 @@ def _list(svc: Context, format: str | None) -> None:
 def _whole(svc: Context, name: str) -> tuple[str | None, int | None]:
     """Return the date up to which the export of a state is verified, and the number of missing windows.
 
-    The date is None if the export was never verified. Both values are None if the record of the export cannot be read.
-    Then a note gives the reason.
+    The date is None if the export was never verified. If the list of exported files cannot be read, both values are
+    None, and a note gives the reason.
     """
     try:
         record = record_of(svc, name)

@@ -64,8 +64,8 @@ def verify(
 
     Without a name, verifies all exports that have a state. For such an export, svcctl remembers the last 10000 windows,
     or the last 10000 files if each run writes a file. Older files are not verified. With --keep, 'status', later runs
-    and 'reconcile' ignore all windows before --from. 'export status' shows the date up to which all files were intact
-    as 'verified'. Dates are in the export's zone; in ndjson, they are epoch milliseconds.
+    and 'reconcile' ignore all windows before --from. In 'export status', 'verified' is the date up to which all files
+    were intact. Dates are in the export's zone; in ndjson, they are epoch milliseconds.
 
     \b
     svcctl export verify auth && tar -cf auth.tar out

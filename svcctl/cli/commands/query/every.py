@@ -100,7 +100,7 @@ def _frame(svc: Context, answer: _Answer, interval: float) -> str:
 
 
 def _printed(svc: Context, ask: Ask, question: Question, interval: float) -> Iterator[None]:
-    """Print the answers one after the other. The returned iterator prints an answer for each requested item."""
+    """Print the answers one after the other. Each step of the returned iterator prints one answer."""
     for turn in count():
         begun = time.monotonic()
         selection = question.selection._replace(header=question.selection.header and not turn)

@@ -41,7 +41,7 @@ _EXCLUDED = {
 _LAST_END_MS = MAX_EPOCH_SECONDS * 1000
 """The latest possible end of the range of a query, in epoch milliseconds."""
 _READ_AGAIN = "svcctl query --load - …"
-"""A command that a hint suggests for the end of a pipe."""
+"""The command that hints suggest for reading events from a pipe."""
 
 
 def query(svc: Context, options: QueryOptions) -> None:
@@ -154,8 +154,8 @@ def _tell(svc: Context, loaded: Loaded) -> None:
 def _range(svc: Context, options: QueryOptions, loaded: Loaded) -> tuple[Any, Any]:
     """Return the start and the end of the range.
 
-    By default, the range begins at the first event and ends after the last event. With --from, it ends now if the last
-    event is earlier. The default end is never after the year 5138.
+    By default, the range begins at the first event and ends after the last event. If --from is given and the last event
+    is in the past, the range ends now. The default end is at most _LAST_END_MS.
     """
     oldest, newest = (
         svc.now() if date is None else from_ms(min(date, last))
@@ -175,6 +175,6 @@ def _columns(draft: QueryRequest, selection: Selection) -> list[str]:
 
 
 def _without_rows(columns: list[str]) -> str:
-    """Return a query that names the given columns of the empty table `file`."""
+    """Return a query that selects the given columns of the empty table `file`."""
     names = ", ".join(f"`{name.replace('`', '``')}`" for name in columns)
     return f"from {FILE_TABLE} select {names}" if names else f"from {FILE_TABLE}"

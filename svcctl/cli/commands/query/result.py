@@ -176,9 +176,10 @@ def _note_file(svc: Context, output: Path | None, rows: int | None) -> None:
 
 
 def _elsewhere(svc: Context, question: Question) -> str:
-    """Return a note on the table of an answer without rows: the dates of its events, or that it has no events.
+    """Return a note on the table of a query that returned no rows.
 
-    The note is empty if the range overlaps these dates, or if the service is not the local service.
+    The note has the dates of the first and the last event, or says that the table has no events. The note is empty if
+    the range of the query overlaps these dates, or if the service is not the local service.
     """
     from svcctl.api import own_service
 

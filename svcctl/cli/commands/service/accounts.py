@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from svcctl.service.state.store import Store
 
 KIND_NAMES = ("keys", "resellers", "plans", "policies", "applications", "domains", "users")
-"""The names of the kinds in `kinds.py`, for help and completion, which do not import the service."""
+"""The names of the kinds in `kinds.py`. Help and completion use these names without importing the service."""
 REMOVABLE_KINDS = tuple(name for name in KIND_NAMES if name != "domains")
 STATES = tuple(status.value for status in DomainStatus if status is not DomainStatus.DELETED)
 
@@ -183,7 +183,7 @@ def token(ctx: typer.Context, key: TokenKeyArg, expires: ExpiresOpt = "1h") -> N
 def reseller(ctx: typer.Context, name: NameArg, include_all_apps: IncludeAppsOpt = True) -> None:
     """Create a reseller, or change its preference
 
-    The preference --include-all-apps concerns new domains.
+    The preference, --include-all-apps, applies to domains that are created later.
     """
     svc: Context = ctx.obj
     store = open_state(svc)
@@ -205,7 +205,8 @@ def plan(
 ) -> None:
     """Create a reseller's price plan, or replace it
 
-    The numbers of --time and --volume have no unit. The service only compares the numbers of domains with them.
+    The numbers of --time and --volume have no unit. The service only checks that the numbers of a domain with this plan
+    are not larger.
     """
     svc: Context = ctx.obj
     store = open_state(svc)

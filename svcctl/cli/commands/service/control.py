@@ -280,7 +280,10 @@ def _held(svc: Context) -> str:
 
 
 def known_state(svc: Context) -> Store | None:
-    """Open the state of the service until the command ends; None if no service has created a state."""
+    """Open the saved state of the service, such as its accounts and jobs; None if there is no state.
+
+    The state is closed when the command ends.
+    """
     made = svc.files.state if STATE.read(svc.environment) is None else svc.files.credentials
     return open_state(svc) if made.exists() else None
 
@@ -291,7 +294,10 @@ def need_service() -> None:
 
 
 def open_state(svc: Context) -> Store:
-    """Open the state of the service until the command ends. If there is no state, it is created."""
+    """Open the saved state of the service, such as its accounts and jobs. If there is no state, it is created.
+
+    The state is closed when the command ends.
+    """
     need_service()
     from svcctl.service import process
     from svcctl.service.accounts.seed import open_store

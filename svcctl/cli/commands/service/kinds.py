@@ -1,7 +1,7 @@
 """The kinds of `service accounts`, such as users: how each kind is listed, named and deleted.
 
-This module imports the service, so `accounts.py` imports this module only when it needs it. The names of the kinds are
-in `accounts.py`.
+This module imports the service, so `accounts.py` imports this module only when a command needs a kind. The names of the
+kinds are in `accounts.py`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class AccountKind(Generic[T]):
     remove: Callable[[Store, str], None] | None = None
     """A function that deletes an object by its name; None if `service accounts rm` refuses this kind."""
     about: Callable[[Store, str], str] = lambda store, name: name
-    """A function that describes an object by its name, and all things that are deleted together with the object."""
+    """A function that takes the name of an object, and describes the object and all things that are deleted with it."""
 
 
 def _memberships(store: Store) -> list[Membership]:

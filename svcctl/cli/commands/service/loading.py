@@ -183,7 +183,7 @@ def _load(
 ) -> Loaded | None:
     """Let the service load files.
 
-    After an interruption, print whether events were stored, if the service answers within a second.
+    After an interruption, the service is asked whether events were stored. An answer within a second is printed.
     """
     from svcctl.api import own_service
     from svcctl.service import process
@@ -269,7 +269,7 @@ def trim(
 
     Queries and jobs continue. The command is refused if a job has not read the events yet. In a shared folder, 'svcctl
     service compact' frees the disk space after --keep-for (a week by default). In the service's own file, the table is
-    rewritten, which takes as long as a load. Later events use the space.
+    rewritten, which takes as long as a load. Later events reuse the space.
 
     \b
     svcctl service trim shop.o --before 90d --yes

@@ -81,7 +81,7 @@ def load(
     *,
     create: bool,
 ) -> Loaded | None:
-    """Load files into a table of a shared folder. Each file is given by its path and its name in messages.
+    """Load files into a table of a shared folder. Each file is a pair of a path and a name for messages.
 
     Returns None if the table already has a load with this `load_id`. With `create`, the folder is made if it does not
     exist. If the load is interrupted, `given_up` is called with the result of the load, or with None if no events were

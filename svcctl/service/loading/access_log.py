@@ -37,7 +37,7 @@ _USUAL = " AND ".join(
         ),
     )
 )
-"""An SQL condition that is true for usual lines. These lines are split without the regular expression."""
+"""An SQL condition that is true for usual lines, which are split without the regular expression."""
 _SPLIT = {
     "server": "''",
     "host": "peer[1]",

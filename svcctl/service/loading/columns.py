@@ -114,7 +114,7 @@ def _csv(file: KnownFile, rules: Wanted) -> Columns:
 def _fields(file: KnownFile, rules: Wanted) -> Columns:
     """Return the columns of a file that names its fields in a comment.
 
-    In such a file, times without a zone are always in UTC. So the user gets no note about the assumed zone.
+    In such a file, times without a zone are always in UTC. So the load does not report that it assumed UTC.
     """
     assert file.heading is not None
     columns = _csv(file, replace(rules, null=(*rules.null, *file.heading.null)))
@@ -322,7 +322,7 @@ def _is_json(leaf: Leaf, value: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a regular expression that matches a text with the escapes that the text has in a JSON string."""
+    """Return a regular expression that matches the escaped form of a text in a JSON string."""
     return re.escape(json.dumps(text, ensure_ascii=False)[1:-1])
 
 

@@ -25,7 +25,7 @@ from svcctl.service.loading.skips import LONGEST_LINE, NOT_UTF8, Aside, Skip, Ta
 from svcctl.words import counted
 
 MAX_CELLS = 1 << 19
-"""The maximum number of cells that are read at once in a block that has records of several lines."""
+"""The maximum number of cells that are read at once if a record has several lines."""
 HEAD = 1 << 17
 """The maximum number of bytes from the beginning of a file to the end of the heading."""
 _COMMENT = re.compile(rb"(?m)^#[^\r\n]*")
@@ -242,7 +242,8 @@ def batches(
 def _without_comments(block: bytes, name: str, head: CsvHeading, number: int, tally: Tally) -> bytes:
     """Replace the comments in a block of whole lines by empty lines. `tally` counts the comments.
 
-    `number` is the number of the block's first line. Raises UsageError if comments name other fields than the heading.
+    `number` is the number of the block's first line. Raises UsageError if a comment names different
+    fields than the heading.
     """
     if not (block.startswith(b"#") or b"\n#" in block):
         return block

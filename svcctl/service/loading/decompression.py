@@ -59,7 +59,7 @@ _UNREAD = (
 """The kinds of file that cannot be loaded directly.
 
 Each row has an offset, the bytes that such a file has at this offset, and the name of the kind. The last item of a row
-is a hint for the user, or the program that unpacks the file.
+is either a hint for the user or the name of a program that unpacks the file.
 """
 
 

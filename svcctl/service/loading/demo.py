@@ -20,16 +20,16 @@ from svcctl.service.engines.duckdb.demo_events import made
 from svcctl.service.language.types import Column, Type
 
 TRANSACTION_SECONDS = 5 * UNITS["d"]
-"""The events of this many seconds are stored in one transaction.
+"""The length, in seconds, of the period whose events one transaction stores.
 
-With a longer period, more memory is needed, and an interruption loses more events.
+A longer period needs more memory, and an interruption loses more events.
 """
 GROW_SECONDS = 1.0
 """The interval, in seconds, at which a service with recent requests extends the demo tables."""
 QUIET_SECONDS, QUIET_GROW_SECONDS = 60.0, 60.0
 """A service without a request for QUIET_SECONDS extends the demo tables only every QUIET_GROW_SECONDS."""
 SECONDS_AHEAD = 300
-"""A running service makes the demo events of this many seconds with one statement."""
+"""The number of seconds for which a running service makes demo events in advance, with one statement."""
 
 
 def extend(engine: Tables, until: datetime, history: timedelta) -> Iterator[tuple[str, float, int]]:

@@ -6,7 +6,7 @@ The SQL returns the columns of the events, and these additional columns:
 - the reason why the row is skipped, or null for a row that is not skipped
 - the values that do not fit their columns
 - a number with a bit for each kind of change that the load makes in the row
-- null for a row that fits the columns that were found for the file, and a text for any other row
+- a text if the row does not fit the columns of the file, otherwise null
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ MIN_DATE = "epoch_ms(0)"
 MARKS, MISFIT, SKIPPED, NULLS = "(marks)", "(misfit)", "(skipped)", "(nulls)"
 """The names of the additional columns.
 
-MARKS has a bit for each kind of change in the row (see BITS). MISFIT is null for a row that fits the columns that were
-found for the file. SKIPPED has the reason why a row is skipped. NULLS has the values that do not fit their columns.
+MARKS has a bit for each kind of change in the row (see BITS). MISFIT is null if the row fits the columns of the file.
+SKIPPED has the reason why a row is skipped. NULLS has the values that do not fit their columns.
 """
 BITS: Mapping[Change, int] = {change: 1 << at for at, change in enumerate(Change)}
 _WHEN, _TEXT = "(when)", "(text)"
@@ -37,9 +37,9 @@ _LONGEST_SHOWN = 200
 def select(layout: Layout, types: Mapping[str, Type]) -> str:
     """Return SQL for the rows of a file as events. `types` has the types to which columns are converted.
 
-    The column eventdate is the time of the event. In a skipped row, eventdate is null, and SKIPPED has the reason, the
-    name and the value of the column that causes the skip, and the beginning of the line. NULLS has each value that does
-    not fit its column, with the name of the column.
+    The column eventdate is the time of the event. In a skipped row, eventdate is null. SKIPPED then has the reason, the
+    beginning of the line, and the column that causes the skip, with its value. NULLS has each value that does not fit
+    its column, with the name of the column.
     """
     columns = layout.columns
     inner = [f"{sql} AS {quote(name)}" for name, sql in columns.sql.items()]

@@ -54,7 +54,7 @@ _CELL_BYTES = 8
 LONG_SQL = 50_000
 _FOR_LONG_SQL = "SET disabled_optimizers='common_subexpressions'; SET threads=1"
 _FOR_SHORT_SQL = "RESET disabled_optimizers; RESET threads"
-"""_FOR_LONG_SQL has DuckDB's settings for statements of more than LONG_SQL characters, _FOR_SHORT_SQL for all others.
+"""DuckDB's settings for statements of more than LONG_SQL characters (_FOR_LONG_SQL), and for shorter statements.
 
 For a long statement, DuckDB's search for common subexpressions takes minutes, and each thread needs much memory.
 """

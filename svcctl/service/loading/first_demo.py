@@ -23,8 +23,8 @@ def make(path: Path, until: datetime, history: timedelta, report: Callable[[str,
 
     The first demo events are `history` earlier than `until`, which has a time zone. `report` receives the name of a
     table and the fraction of the table's events that are done. If `report` raises an error or this process ends, the
-    other process is stopped. A failure of the other process is not reported. The caller must extend the demo tables
-    afterwards, and then gets the error.
+    other process is stopped. If the other process fails, no error is raised. So the caller must call `demo.extend`
+    afterwards, which makes the missing events or raises the error.
     """
     arguments = [str(path), str(until.timestamp()), str(history.total_seconds())]
     with subprocess.Popen(

@@ -79,9 +79,10 @@ class EventMember:
 class Flattening:
     """The rules that decide which objects inside events become columns.
 
-    `held` has the columns of the existing table. The limits do not apply to these columns. `types` has the types of the
-    table's columns and the types that the user names. `texts` has the names of objects that are JSON text in another
-    file of the load. The column `extra` is read even if it is inside an object that stays JSON text.
+    `limits` has the maximum depth and the maximum number of columns. `held` has the columns of the existing table, to
+    which the limits do not apply. `types` has the types of the table's columns and the types that the user names.
+    `texts` has the names of objects that are JSON text in another file of the load. The column `extra` is read even if
+    it is inside an object that stays JSON text.
     """
 
     limits: LoadLimits = field(default_factory=LoadLimits)
@@ -132,7 +133,7 @@ class Leaf:
 class Flattened:
     """The columns of a file. `opened` has the objects that became columns.
 
-    `texts` has the names of the objects that did not become columns because of the limits.
+    `texts` has the names of the objects that stay JSON text because of the limits on depth and number of columns.
     """
 
     leaves: Sequence[Leaf]

@@ -25,7 +25,7 @@ REST = "rest"
 """The name of the column for JSON members that would exceed the maximum number of columns."""
 _ANEW = "load into another table, or replace it"
 DIFFERS = "columns-differ"
-"""The `reason` of errors about files with other columns than the table."""
+"""The `reason` of errors about files whose columns differ from those of the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def _check_rest(
     count: int,
     most: int,
 ) -> None:
-    """Raise UsageError if the columns beyond the limit, `left`, cannot become members of REST."""
+    """Raise UsageError if the columns beyond the limit, `left`, cannot be stored in the column REST."""
     others = [layout for layout in layouts if not _is_json(layout) and not layout.types.keys().isdisjoint(left)]
     has_own = any(REST in layout.types for layout in layouts) or table_types.get(REST, Type.STR) is not Type.STR
     if others or has_own:
@@ -174,7 +174,7 @@ def _is_json(layout: Layout) -> bool:
 
 
 def _with_rest(layout: Layout, names: Collection[str]) -> Layout:
-    """Add the column REST to a layout of JSON.
+    """Return the layout of a JSON file with the additional column REST.
 
     REST is JSON text with the values of the named columns. Columns without a value are left out. REST is null in a row
     in which all named columns are null.

@@ -228,7 +228,7 @@ def _counted(kind: FileKind, head: FileHead) -> Score:
 def _entries(kind: FileKind, head: FileHead) -> list[bool]:
     """Return for each line whether it begins or continues an entry. The kind must have a pattern.
 
-    The message above a stack trace also belongs to the entry.
+    A line directly above a stack trace, such as an error message, also continues the entry.
     """
     lines, fits = head.lines, [False] * len(head.lines)
     joins = re.compile(kind.continuation) if kind.continuation else None
@@ -320,7 +320,7 @@ _MEASURES: dict[str, Callable[[FileKind, FileHead], list[bool]]] = {
     "parquet": _magic,
     "fields": _fields,
 }
-"""The function that finds the fitting lines of a head, for each kind that has neither a pattern nor a separator."""
+"""The functions that find the fitting lines, by the name of the kind. Kinds with a pattern or a separator need none."""
 
 
 def _unclear(head: FileHead, scores: Iterable[Score]) -> UsageError:

@@ -67,9 +67,9 @@ _EPOCH = r"1\d{9}(?:\.\d{1,9})?|1\d{12}"
 """The pattern of epoch seconds or milliseconds at the beginning of a line, for the years 2001 to 2033."""
 NUMBER_TIME = r"\d+(?:[.,]\d+)?"
 _INNER_NUMBER_TIME = r"\d{9,}(?:[.,]\d+)?"
-"""The pattern of a time that is a number and comes after some words of a line. Small numbers are not times there.
+"""The pattern of a time that is a number of at least nine digits, after some words of a line.
 
-NUMBER_TIME is the pattern for the beginning of a line. The user must name the unit of these numbers.
+At the beginning of a line, NUMBER_TIME is used instead. The user must name the unit of such times.
 """
 _WORD = r"""(?:\[[^\]\n{"]*\][^\s{"]*|\[?[^\s\[{"][^\s{"]*)[ \t]+"""
 """The pattern of a word, or a text in brackets, before the time of a log line.
@@ -91,9 +91,9 @@ The first group is always empty. The second group is `[`, or empty if there is n
 def _inner_groups(words: int, *, indented: bool) -> str:
     """Return the pattern of the text before a time inside a line.
 
-    The pattern has two groups. The first group matches up to `words` words, and a text directly before the time. The
-    second group matches `[`, `ts=` or `msg=audit(`, or is empty. The text directly before the time must not end with a
-    digit, because this digit may be a part of the time. With `indented`, the line may begin with blanks.
+    The pattern has two groups. The first group matches at most `words` words, and a text without blanks after the
+    words. This text must not end with a digit, because the digit may be a part of the time. The second group matches
+    `[`, `ts=` or `msg=audit(`, or is empty. With `indented`, the line may begin with blanks.
     """
     joined = r"""(?:(?:[^\s\[({"=]*[^\s\[({"=\d])?[^\s\[({"=\w]|[A-Z])?"""
     blanks = "[ \t]*" if indented else ""
@@ -200,9 +200,9 @@ def _matches(pattern: str) -> Looks:
 
 
 _NAMES_FIELDS = r"#[Ff]ields(?:[:\t]|[^\w\s])|#separator "
-"""The pattern of a comment that names the fields of a file, before its rows."""
+"""The pattern of a comment that names the fields of a file, or the separator of the fields."""
 OWN_JSON = r'\{"success":true,"msg":"[^\n]*"object":\[\s*$'
-"""The pattern of the first line of a service's JSON answer, before its rows."""
+"""The pattern of the first line of a service's JSON answer. The rows begin on the next line."""
 
 FILE_KINDS: Mapping[str, FileKind] = {
     kind.name: kind

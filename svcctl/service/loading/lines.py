@@ -48,11 +48,12 @@ def batches(
     comment: str = "",
     is_json: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the entries of a file that are not empty, each with the number of its first line.
+    """Yield the entries of a file, each with the number of its first line.
 
     `continuation` matches the beginning of a line that continues the previous line. Without `continuation`, every line
-    is an entry. An entry that `comment` matches is left out. `tally` counts blank lines, comments, lines that continue
-    another line, and lines that are too long. With `is_json`, `tally` also counts the lines that are nested too deep.
+    is an entry. Blank entries, and entries that `comment` matches, are left out. `tally` counts blank lines, comments,
+    lines that continue another line, and lines that are too long. With `is_json`, entries with values that are nested
+    too deep are also left out and counted.
     """
     continues = re.compile(continuation) if continuation else None
     inside = re.compile(rb"\n(?:" + continuation.encode() + rb")") if continuation else None

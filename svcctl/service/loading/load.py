@@ -45,7 +45,7 @@ from svcctl.words import choices, some
 
 
 class Misfit(Exception):
-    """Raised for a row that does not fit the columns and types that were found in the first rows of its file.
+    """Raised if a row of a file does not fit the columns and types of the file's first rows.
 
     The load then begins again, and finds the columns and types in the whole file.
     """
@@ -200,10 +200,10 @@ def _types(layouts: Sequence[Layout], chosen_types: Mapping[str, str]) -> dict[s
 
 
 def _with_texts_marked(layouts: Sequence[Layout], types: Mapping[str, Type], named: Collection[str]) -> list[Layout]:
-    """Mark columns that become text, because some files have numbers in the column, and other files have other values.
+    """Return the layouts, with changes of the kind TEXT for columns that have numbers only in some of the files.
 
-    In the other files, each value of such a column counts as a change of the kind TEXT. Columns in `named` are left
-    out, because the table or the user decides the types of these columns.
+    Such a column becomes text. In each file where the column is not a column of numbers, every value of the column
+    counts as a change. Columns in `named` are left out, because the table or the user decides their types.
     """
     numbers = {name for layout in layouts for name, type_ in layout.types.items() if type_ in NUMBERS}
     mixed = {name for name in numbers.difference(named) if types[name] is Type.STR}

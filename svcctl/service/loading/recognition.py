@@ -1,7 +1,7 @@
 """Recognises files: the kind, the columns with their types, the column of the event's time, and the format of times.
 
 The beginning of a file decides all of these, and the result is a Layout. If something is not clear, the file is
-refused. The error names the option with which the user can make it clear.
+refused. The error names the option that the user needs.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Layout:
         return self.columns.flat.lists if self.columns.flat else ()
 
     def fields_of(self, what: What) -> tuple[str, ...]:
-        """Return the columns that a change applies to. The result is empty for a finding that is not a change."""
+        """Return the columns to which a kind of change applies. The result is empty if `what` is not a Change."""
         if what is Change.COLUMN:
             return (self.time,)
         return tuple(filter(None, self.marks(what))) if isinstance(what, Change) else ()
@@ -272,10 +272,10 @@ class Recogniser:
 def _profiles(
     reader: FileReader, file: KnownFile, columns: Columns, fields: Mapping[str, LoadedField], times: TimeFormat
 ) -> dict[str, _Profile]:
-    """Return the profiles of the columns that may have times.
+    """Return a summary (`_Profile`) of each column that may have times.
 
-    These are the columns of text and of timestamps. If a format of times is given, these are the columns of text and of
-    whole numbers. Times without a zone are in the zone of DuckDB's session.
+    Columns of text and of timestamps may have times. If a format of times is given, columns of text and of whole
+    numbers may have times. Times without a zone are in the zone of DuckDB's session.
     """
     types = (Type.STR, Type.TIMESTAMP) if times.spec is None else (Type.STR, Type.INT4, Type.INT8)
     candidates = {name: field for name, field in fields.items() if field.type in types}
@@ -381,9 +381,11 @@ def _time_column(file: KnownFile, columns: Columns, profiles: Mapping[str, _Prof
 def _likeliest(names: Mapping[str, str], profiles: Mapping[str, _Profile], *, is_nested: bool) -> str | None:
     """Return the column that most likely has the time of the event. Return None if this column is not clear.
 
-    The first choice is eventdate, the second is the only column of times, and the third is a column with a usual name
-    for a time. `names` maps each column to the last part of its name, in lower case. Inside objects, eventdate is only
-    a usual name, and a usual name counts only if a single column has this name.
+    `names` maps each column to the last part of its name, in lower case.
+
+    Outside of objects, the first choice is eventdate, the second is the only column of times, and the third is a column
+    with a usual name for a time. Inside objects (`is_nested`), the first choice is the only column of times. The second
+    choice is a column with a usual name, such as eventdate, if no other column has this name.
     """
     times = [name for name in names if name in profiles and profiles[name].is_time]
     usual: dict[str, list[str]] = {}

@@ -78,7 +78,7 @@ def compact(
 ) -> Iterator[Compacted]:
     """Merge small files of a table, or of all tables if `table` is None. Also remove files that are no longer needed.
 
-    A file that was still needed within the last `keep` is not removed.
+    A file is kept for the time `keep` after it was last needed.
     """
     with opened(uri, environment) as lake:
         from svcctl.service.engines.lake.upkeep import vacuum

@@ -21,7 +21,7 @@ LONGEST_LINE = 1 << 24
 """The maximum size, in bytes, of a line or of a csv record. Longer lines and records are skipped."""
 
 NOT_UTF8 = "not-utf8"
-"""The `reason` of errors about files in another encoding than UTF-8."""
+"""The `reason` of errors about files in an encoding other than UTF-8."""
 NOTHING_CHANGED = "nothing was changed"
 
 
@@ -59,7 +59,7 @@ class Change(StrEnum):
 
 
 class Aside(StrEnum):
-    """A kind of line that is not an event of its own, but does not count as skipped."""
+    """A kind of line that is neither an event nor a skipped line, such as a blank line."""
 
     JOINED = "joined"
     COMMENT = "comment"
@@ -114,7 +114,7 @@ _HINTS: Mapping[Skip, str] = {
     Skip.TIME: "describe the time with --time-format, such as '%d/%m/%Y %H:%M:%S', or name another column "
     "with --time-field, or two as DATE,TIME",
 }
-"""Hints of the error for a file that could not be read, by the reason why the first line was skipped."""
+"""Hints for files that could not be read, by the `Skip` of the first skipped line."""
 REASONS: Mapping[Skip, str] = {
     Skip.ENCODING: NOT_UTF8,
     Skip.CELLS: "too-many-cells",
@@ -122,15 +122,15 @@ REASONS: Mapping[Skip, str] = {
     Skip.NO_YEAR: "time-without-year",
     Skip.NO_DAY: "time-without-day",
 }
-"""The field `reason` of the error for a file that could not be read, by the reason why the first line was skipped.
+"""Codes of errors for files that could not be read, by the `Skip` of the first skipped line.
 
-The command line has the hints for such errors.
+A code is the field `reason` of the error. The command line has the hints for these codes.
 """
 _REASONS_BY_KIND: Mapping[tuple[Skip, str], str] = {
     (Skip.ENTRY, "log"): "no-time-in-line",
     (Skip.LONG, "ndjson"): "large-json-object",
 }
-"""Like REASONS, but each row applies only to a single kind of file. The key also has the name of this kind."""
+"""Codes like those in REASONS, but for a single kind of file. The key also has the name of this kind."""
 
 
 def sentence(what: str, value: str | None, fields: Sequence[str], kind: str) -> str:
@@ -151,7 +151,7 @@ def shown(text: str) -> str:
 Found = tuple[int, int, str | None, str]
 """The count of a finding, and its first occurrence: the number of the line, the value and the column of the value."""
 _WITH_LINE = (Skip.ENCODING, Skip.QUOTE, Skip.CELLS, Skip.ENTRY)
-"""For these reasons, the value of a finding is the text of the whole line."""
+"""If a line is skipped for one of these reasons, the value of the finding is the whole line."""
 
 
 @dataclass(slots=True)
@@ -162,7 +162,7 @@ class Tally:
     """The number of rows that were loaded."""
     findings: dict[What, Found] = field(default_factory=dict)
     nulls: dict[str, Found] = field(default_factory=dict)
-    """The values that do not fit their column, by the name of the column."""
+    """For each column, the number of values that do not fit the column, and the first of these values."""
     unfinished: int | None = field(default=None, compare=False)
     """The number of the last line if this line has no line end. Otherwise None."""
     emptied: int = field(default=0, compare=False)
@@ -213,7 +213,7 @@ class Tally:
     def settle(self) -> None:
         """Count the last line of a file if it is unfinished and could not be read.
 
-        The line counts as skipped if the file has no other rows. Otherwise, the line counts as unfinished.
+        The line counts as skipped if no row of the file was loaded. Otherwise, the line counts as unfinished.
         """
         if self._last is not None and self.unfinished is not None:
             what, value, column = self._last

@@ -199,7 +199,7 @@ def _iso_time(value: str) -> str:
 
 
 def may_be_time(text: str) -> str:
-    """Return SQL for a fast test whether `text_as_time` may read a text.
+    """Return SQL for a fast test whether a text may be a time.
 
     The text must have two numbers, or a word that DuckDB reads as a time.
     """

@@ -39,7 +39,7 @@ _NUMBER_TEXT = r"\d+(\.\d+)?([eE][+-]?\d{{1,2}})?"
 ODD = f"({{0}} IS NOT NULL AND NOT regexp_full_match({{0}}, '-?{_NUMBER_TEXT}'))"
 """SQL for the condition that a text is not a number. Here, 007 counts as a number, although 007 is stored as text."""
 NUMBER_LIKE = rf"regexp_full_match({{0}}, '-?({_NUMBER_TEXT}|\d[\d.]*,\d+|\d{{{{1,3}}}}(,\d{{{{3}}}})+(\.\d+)?)')"
-"""SQL for the condition that a text can be read as a number if the user names the type. The number may have commas."""
+"""SQL for the condition that a text has the form of a number, perhaps with commas."""
 _THOUSANDS = r"-?(\d{1,15}|[1-9]\d{0,2}(,\d{3}){1,4})(\.\d+)?"
 _DECIMALS = r"-?(0|[1-9]\d{0,14}|[1-9]\d{0,2}(\.\d{3}){1,4})(,\d+)?"
 

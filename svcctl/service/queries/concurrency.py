@@ -1,21 +1,20 @@
 """Limits the number of open queries and the work on these queries, and chooses which query runs next.
 
-The work on a query is done in pieces. One piece makes the plan, and each further piece makes a batch of rows. The
-service has a limited number of places for pieces. A running piece takes a place. Between two pieces, a query has no
-place. So a client that reads slowly takes no places from other clients.
+The owner of a query is a domain or a reseller. The work on a query is done in pieces. One piece makes the plan, and
+each further piece makes a batch of rows. The service has a limited number of places for pieces. A running piece takes a
+place. Between two pieces, a query has no place. So a client that reads slowly takes no places from other clients.
 
 - A free place goes to the owner that has the fewest places. Among the queries of this owner, the place goes to the
   query that has waited longest. If a query has already run, up to HANDICAP seconds are subtracted from its waiting
   time, so that new queries come first.
 - A piece that takes longer than LONG_PIECE_SECONDS is long. A long piece leaves its place and takes one of the places
-  for long pieces. There are half as many places for long pieces as other places, and one owner gets at most half of
-  them. If no place for long pieces is free, the piece is interrupted, and starts again when there is such a place. A
-  piece that cannot be interrupted continues without a free place.
+  for long pieces. There are half as many places for long pieces as other places. One owner gets at most half of the
+  places for long pieces. If no place for long pieces is free, the piece is interrupted, and starts again when one
+  becomes free. A piece that cannot be interrupted continues without a free place.
 - An owner may have only a limited number of open queries. Waiting queries count as open, and so do queries with clients
   that read slowly. A query above the limit is refused with HTTP status 429.
 
-The owner of a query is a domain or a reseller. Outside of the event loop, only `load`, `domains`, `api_keys` and `end`
-may be called.
+Outside of the event loop, only `load`, `domains`, `api_keys` and `end` may be called.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ class QueryTurns:
         return query
 
     def load(self) -> Mapping[str, int]:
-        """Count the running queries, the queries that wait for a place, and the idle queries.
+        """Count the running, the waiting and the idle queries. An idle query waits for its client or for new events.
 
         This method may be called from any thread.
         """

@@ -37,9 +37,9 @@ RANGE_GRACE = timedelta(seconds=2)
 Events of the range that are stored within this time are still included.
 """
 LATE_MS = 2000
-"""The minimum interval, in milliseconds, between two counts of late events.
+"""The minimum interval, in milliseconds, between two counts of late events while no period is closed.
 
-Late events are stored after their period was closed. They are also counted whenever a period ends.
+Late events are events that are stored after their period was closed. Each time a period is closed, they are counted.
 """
 
 
@@ -148,8 +148,8 @@ class Steps:
         """Count the late events up to now. Return None before the first period is closed.
 
         A late event was stored after its period was closed. Call this method after `next(before, rows)` has returned
-        `step`. `late` is the result of the previous call. Events are counted when a period ends, and otherwise at most
-        once in LATE_MS.
+        `step`. `late` is the result of the previous call. Events are counted when a period is closed, and otherwise
+        at most once in LATE_MS.
         """
         if self.schedule.kind is not StepKind.BUCKETS or before is None or (before.skip and rows == before.first):
             # If all rows of a step are skipped, the step is repeated with a later end, and closes no period.
@@ -183,8 +183,8 @@ class Steps:
 
         `step` is the last step that was read. The result is 0 if the moment is unknown.
         - If the query groups by periods, the moment is the end of `step`.
-        - If the query returns rows in several steps, the moment is that of the last call of `next`, but at most the end
-          of the range. If this call returned a later step than `step`, the moment is unknown.
+        - If the query returns rows in several steps, the moment is the time of the last call of `next`, but at most the
+          end of the range. If this call returned a later step than `step`, the moment is unknown.
         - If the query has a single step, the moment is unknown.
         """
         match self.schedule.kind:

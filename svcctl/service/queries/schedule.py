@@ -119,7 +119,7 @@ class CoveredEvents:
 def covered_after(before: CoveredEvents | None, step: Step) -> CoveredEvents:
     """Return the events that a job has read when `step` has ended.
 
-    `before` are the events that the job has left out, because an earlier job had already read these events.
+    `before` has the events that the job has left out, because an earlier job had already read these events.
     """
     if step.end is None:
         return CoveredEvents(step.until, step.until, None)

@@ -1,4 +1,4 @@
-"""SQL expressions of DuckDB that turn a value into text: plain, for JSON, for csv and tsv, and for XML.
+"""SQL expressions of DuckDB that turn a value into plain text, or into text for JSON, csv, tsv or XML.
 
 The functions take the SQL of a value, and most functions also take the type of the value. If an expression returns
 null, the cell is empty.

@@ -23,7 +23,7 @@ from svcctl.service.rendering.encoder import SPOOL_BLOCK_BYTES, Rendering, Spool
 
 
 class MsgPack(SpooledFormat):
-    """The response format msgpack, which has the structure of the JSON format in MessagePack.
+    """The response format msgpack. The response has the same structure as in the JSON format.
 
     A batch is encoded column by column. Arrow makes the bytes of all cells of a column at once. Then Arrow joins the
     names of the columns and the cells of each row. Numbers have the fixed width of their type.

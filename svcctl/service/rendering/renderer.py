@@ -31,9 +31,10 @@ def stream(
     skip: int = 0,
     rows_per_batch: int = ROWS_PER_BATCH,
 ) -> Iterator[Stream]:
-    """Run a plan, and stream the values of DuckDB expressions over the plan's columns, which have the names c0, c1, …
+    """Run a plan, and stream the values of DuckDB expressions over the plan's columns.
 
-    The first `skip` rows are left out. The other arguments are passed to the reader's method `stream`.
+    In the expressions, the columns have the names c0, c1 and so on. The first `skip` rows are left out. The other
+    arguments are those of the method `stream` of `reader`.
     """
     if isinstance(reader, Reading):
         with reader.render(

@@ -96,7 +96,7 @@ class JsonCompact(Json):
 
 
 class LinesEncoder(StreamedFormat):
-    """The base class of formats that consist of lines. A line ends in the `line_end` of the rendering."""
+    """The base class of formats that consist of lines. Each line ends in `Rendering.line_end`."""
 
     def line(self, text: str) -> bytes:
         return f"{text}{self.rendering.line_end}".encode()

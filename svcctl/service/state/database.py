@@ -110,7 +110,7 @@ class Database(Protocol):
     The number is 0 if the database server itself waits for the lock.
     """
     foreign: str
-    """The operator's advice if the database has tables of other programs."""
+    """The advice for the operator if the database has tables of other programs."""
 
     @property
     @abstractmethod

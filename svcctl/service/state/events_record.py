@@ -25,7 +25,7 @@ from svcctl.service.state.store import Store, replace
 from svcctl.words import counted
 
 LIVE_SECONDS = 60.0
-"""The minimum time, in seconds, between two regular writes of the record while tables grow.
+"""The minimum time, in seconds, between two regular writes of the record of the events file while tables grow.
 
 After a load, the record is written at once.
 """
@@ -75,7 +75,7 @@ class EventsFile(Protocol):
 
 
 class EventsRecord:
-    """The record of one file of events in the state."""
+    """The state's record of one file of events: the file's identity, and the position at which each table ends."""
 
     def __init__(self, store: Store, place: str, file: EventsFile) -> None:
         self._store = store

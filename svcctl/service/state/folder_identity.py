@@ -27,9 +27,11 @@ NO_FOLDER = "none"
 def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | None:
     """Check that a folder belongs to the state. If the state has no folder yet, the folder becomes the state's folder.
 
-    With `create`, a missing folder is created. If several services share the state, return None. If a service that does
-    not share its state has changed its folder, return the address of the former folder, or "none" if the service had no
-    folder before. Return None if the folder has not changed, or if the state is new.
+    With `create`, a missing folder is created. `folder` is None if the service has no shared folder.
+
+    If the service has changed its folder, return the address of the former folder, or "none" if there was no former
+    folder. Return None if nothing has changed, or if the state is new. If several services share the state, the folder
+    cannot be changed, and the result is always None.
 
     Raises Unavailable if the folder does not exist or has another identity. Also raises UsageError if a shared state
     has a folder and the service has no folder.

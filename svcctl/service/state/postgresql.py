@@ -61,7 +61,7 @@ ADVICE = {
     "password": f"set {STATE_PASSWORD_FILE.environment} to a file with its password, or PGPASSWORD",
     "does not exist": "create it on the server, or check its name",
 }
-"""The operator's advice if a connection is refused. Each key is a part of the server's message.
+"""The advice for the operator if a connection is refused. Each key is a part of the server's message.
 
 The text of the message is compared because the driver gives no error code.
 """
@@ -78,7 +78,7 @@ FAILURES: Mapping[type[psycopg.Error], tuple[Failure, str | None]] = {
     errors.IndexCorrupted: (STATE_DAMAGED, None),
     psycopg.OperationalError: (STATE_AWAY, None),
 }
-"""The failure and the advice for each class of errors. The first class that matches is used.
+"""The failure, and advice for the operator, by the class of the error. The first class that matches is used.
 
 An error of another class is a defect of svcctl, except if the error reports a lost connection.
 """
@@ -196,8 +196,8 @@ class PostgreSQL(Database):
 def database_of(url: str, password_file: str | None, *, may_hold_password: bool) -> PostgreSQL:
     """Return the database at a URL.
 
-    Raises UsageError if the password file cannot be read. Also raises UsageError if the URL has a password and
-    `may_hold_password` is False, because other users could see the password in the list of processes.
+    `may_hold_password` is False for a URL from the command line, which other users can see. Raises UsageError if such
+    a URL has a password, or if the password file cannot be read.
     """
     if "password" in _parameters(url) and not may_hold_password:
         raise UsageError(

@@ -33,7 +33,7 @@ _log = logging.getLogger("svcctl.service")
 
 
 class Store:
-    """The service's state: one connection to its database, and a lock, because several threads use the connection."""
+    """The service's state, with one connection to its database. Only one thread at a time uses the connection."""
 
     def __init__(
         self,
@@ -137,8 +137,8 @@ class Store:
     def _begin_writing(self, until: float) -> Transaction | None:
         """Begin a transaction for writing. If a transaction for writing has already begun, begin a savepoint.
 
-        If another process has locked the database, return None until the monotonic clock reaches `until`, and raise
-        StateUnavailable afterwards.
+        If another process has locked the database, return None, so that the caller tries again. Raises StateUnavailable
+        instead if the monotonic clock has reached `until`.
         """
         begun = self._connection.get_execution_options().get("begin")
         if self._connection.in_transaction() and begun == self._database.writing:

@@ -36,7 +36,7 @@ def upgrade() -> None:
 
 
 def _steps(job_id: str, sent: int, checkpoint: Any) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the query step in a job's checkpoint, with the job's ID, if rows of the step were delivered.
+    """Yield a job's ID, and the query step in the job's checkpoint. Yield nothing if no row of the step was delivered.
 
     If the job still delivers the rows of an earlier job, the step and the ID are those of the earlier job.
     """

@@ -52,7 +52,7 @@ class Permissions(NamedTuple):
                 os.fchown(handle, -1, self.group)
         status = os.fstat(handle)
         owner_kept, group_kept = status.st_uid == self.owner, status.st_gid == self.group
-        mode = without_openings(self.mode, owner_kept=owner_kept, group_kept=group_kept)
+        mode = mode_for_replacement(self.mode, owner_kept=owner_kept, group_kept=group_kept)
         acl_kept = _set_acl(handle, self.acl if group_kept else None)
         if self.acl is not None and not acl_kept:
             mode &= stat.S_IRWXU  # with an access control list, the group's bits are a mask, not permissions
@@ -63,7 +63,7 @@ class Permissions(NamedTuple):
                 os.fchmod(handle, mode)
 
 
-def without_openings(mode: int, *, owner_kept: bool, group_kept: bool) -> int:
+def mode_for_replacement(mode: int, *, owner_kept: bool, group_kept: bool) -> int:
     """Return the mode for a new file that replaces a file with `mode`.
 
     The mode gives access only to users who had access to the old file.

@@ -26,7 +26,7 @@ from hdfs_native import Client, FileStatus, FileWriter, WriteOptions
 
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.io.files import PART_SUFFIX, derived_name
-from svcctl.io.permissions import without_openings
+from svcctl.io.permissions import mode_for_replacement
 from svcctl.io.urls import names_host
 from svcctl.storage import ACCESS_DENIED, AddressedFailure, Sink, Storage, absent, exists
 from svcctl.storage.hdfs_probe import Probe
@@ -88,7 +88,9 @@ class Hdfs(Storage):
                 with suppress(OSError, RuntimeError):
                     self._client.set_owner(part, owner, group)
         now = self._client.get_file_info(part)
-        mode = without_openings(old.permission, owner_kept=now.owner == old.owner, group_kept=now.group == old.group)
+        mode = mode_for_replacement(
+            old.permission, owner_kept=now.owner == old.owner, group_kept=now.group == old.group
+        )
         self._client.set_permission(part, mode)
 
     def _status(self, name: str) -> FileStatus | None:

@@ -15,7 +15,7 @@ import pytest
 from support.users import as_root, user
 
 from svcctl.io.files import PartFile, write
-from svcctl.io.permissions import without_openings
+from svcctl.io.permissions import mode_for_replacement
 
 UMASK = 0o022
 ANN, BOB = 4001, 4002
@@ -199,7 +199,7 @@ def test_whatever_is_lost_nobody_gets_a_permission() -> None:
     """The classes are owner, group and others; the second writer is in neither class of the first."""
     for before, owner_kept, group_kept in product(range(0o1000), (True, False), (True, False)):
         owner, group, others = before >> 6 & 7, before >> 3 & 7, before & 7
-        after = without_openings(before, owner_kept=owner_kept, group_kept=group_kept)
+        after = mode_for_replacement(before, owner_kept=owner_kept, group_kept=group_kept)
         assert after >> 6 == owner
         assert after >> 3 & 7 & ~(group if group_kept else others) == 0
         assert after & 7 & ~(others if group_kept else group & others) == 0

@@ -51,7 +51,7 @@ class DestinationKind:
     """The name of the extra with the packages for this destination. It is None if no packages are needed."""
     place: tuple[str, ...] = ()
     """The names of the parameters that define where the rows are delivered."""
-    handed: tuple[str, ...] = ()
+    inherited: tuple[str, ...] = ()
     """The names of the memo's members that a new job takes over when it continues an old job.
 
     The memo is the saved state of the destination. The members are taken over only if both jobs deliver to the same
@@ -108,7 +108,7 @@ def destination(
     return kind.make(job_id, Params(type_, params, endless=endless), allowed)
 
 
-def handed_on(memo: Memo, before: tuple[str, Mapping[str, Any]], after: tuple[str, Mapping[str, Any]]) -> Memo:
+def inherited_memo(memo: Memo, before: tuple[str, Mapping[str, Any]], after: tuple[str, Mapping[str, Any]]) -> Memo:
     """Return the members of an old job's memo that the new job takes over.
 
     The memo is the saved state of a destination. It has, for example, the partition or the number of the next file.
@@ -118,4 +118,4 @@ def handed_on(memo: Memo, before: tuple[str, Mapping[str, Any]], after: tuple[st
     """
     kind = KINDS[after[0]]
     same = before[0] == after[0] and all(before[1].get(key) == after[1].get(key) for key in kind.place)
-    return {key: value for key, value in memo.items() if key in kind.handed} if same else {}
+    return {key: value for key, value in memo.items() if key in kind.inherited} if same else {}

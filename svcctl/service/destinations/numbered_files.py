@@ -154,7 +154,7 @@ class NumberedFiles(JobDestination):
     def _create(self) -> _File:
         sink = None
         if not (is_stored := self._is_stored()):
-            number, self._number = self._number, self._claimed()
+            number, self._number = self._number, self._reserved_number()
             if number != self._number:
                 self._prepared = ()
             sink = self._storage.create(self._path, overwrite=False)
@@ -172,7 +172,7 @@ class NumberedFiles(JobDestination):
     def _path(self) -> str:
         return self._names.name(self._number) + self._packing.suffix
 
-    def _claimed(self) -> int:
+    def _reserved_number(self) -> int:
         """Reserve a number that no file has, and return the number.
 
         A file for which `prepare` was called keeps its number. A new file gets the number after the highest number in

@@ -88,7 +88,7 @@ def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, An
     if isinstance(error, QueryError):
         message, place = str(error), {"context": {"line": error.line, "column": error.column}}
     else:
-        message = told(error)
+        message = message_with_hint(error)
     message = cut(message)
     return (
         envelope(
@@ -117,7 +117,7 @@ def error_content(path: str, cid: str, seconds: float, error: SvcctlError) -> di
     return {"error": refused, "reason": content["reason"], "data": content["data"]}
 
 
-def told(error: SvcctlError) -> str:
+def message_with_hint(error: SvcctlError) -> str:
     """Return the message of an error, followed by its hint if it has a hint."""
     return f"{error.message}; {error.hint}" if error.hint else error.message
 

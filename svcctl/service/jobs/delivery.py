@@ -80,7 +80,7 @@ def deliver(
         end = _deliver(engines, clock, before, run, save_before, lag, connect, only_step=True)
         if end is None:
             return False
-        memo = kinds.handed_on(end.checkpoint.memo, (before.type, before.params), (job.type, job.params))
+        memo = kinds.inherited_memo(end.checkpoint.memo, (before.type, before.params), (job.type, job.params))
         rest = replace(rest, progress=JobProgress(0, end.last_datetime, Checkpoint(memo=memo)))
         end_entry = StepEntry(end.sent, None, end.checkpoint.memo.get("offset"))
         run.save(rest.progress, LogEntries(before.job_id, steps=(end_entry,)))

@@ -87,7 +87,7 @@ class DeliveredJob:
     """The files with the rows that can be checked, in the order of their rows."""
     running: Callable[[], bool]
     """A function that returns whether the job may have delivered more rows since `sent` was read."""
-    claimed: Callable[[], Mapping[int, Collection[str]]]
+    expected_hashes: Callable[[], Mapping[int, Collection[str]]]
     """A function that returns the files of all jobs that deliver to the same place, except the files in `files`.
 
     The result maps the number of a file to the hashes that the file can have.

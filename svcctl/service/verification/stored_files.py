@@ -155,7 +155,7 @@ class _Check:
         self._cursor = cursor
         self._log = log
         self._stopped = stopped
-        self._claimed = job.claimed()
+        self._expected_hashes = job.expected_hashes()
 
     def compare(self, file: FileEntry) -> Iterator[None]:
         """Compare a file with its expected rows. Yields from time to time."""
@@ -181,7 +181,7 @@ class _Check:
 
     def _is_of_other_job(self, file: FileEntry, name: str) -> bool:
         """Whether another job has written the file. This is possible if the file of this job was removed before."""
-        hashes = self._claimed.get(file.number, ())
+        hashes = self._expected_hashes.get(file.number, ())
         return len(hashes) > 0 and self._answer(lambda: self._files.storage.sha256(name)) in hashes
 
     def _miss(self, file: FileEntry, name: str) -> None:
@@ -214,10 +214,11 @@ class _Check:
         files = self._answer(lambda: sorted(self._files.numbered(), key=itemgetter(1)))
         if not own:
             return
-        claimed = self._job.claimed()  # after the files, since the database knows each file before it is stored
-        first, last = min(own.values()), max([*own.values(), *claimed])
+        # This must come after the list of files, because the database knows each file before it is stored.
+        expected_hashes = self._job.expected_hashes()
+        first, last = min(own.values()), max([*own.values(), *expected_hashes])
         for name, number in files:
-            if number < first or name in own or number in claimed:
+            if number < first or name in own or number in expected_hashes:
                 continue
             if number > last and self._job.running():
                 self._log.tally.not_yet += 1

@@ -304,7 +304,7 @@ def delivered_by(store: Store, job: StoredJob) -> tuple[DeliveredJob, bool]:
         offsets=offsets,
         files=checked,
         running=goes_on,
-        claimed=partial(_claimed, store, job, frozenset(checked)),
+        expected_hashes=partial(_expected_hashes, store, job, frozenset(checked)),
         since=None,
     )
     last = step_log.last(store, job.id, sent)  # leaves out steps that began after the progress was read
@@ -325,7 +325,7 @@ def _progress(store: Store, job: StoredJob) -> tuple[JobProgress, bool]:
     return progress, running
 
 
-def _claimed(store: Store, job: StoredJob, checked: Collection[FileEntry]) -> dict[int, set[str]]:
+def _expected_hashes(store: Store, job: StoredJob, checked: Collection[FileEntry]) -> dict[int, set[str]]:
     """Return the files of all jobs that deliver to the same place as `job`, except its files in `checked`.
 
     The result maps the number of a file to the hashes that the file can have. Files that are about to be completed are

@@ -52,7 +52,7 @@ def test_a_mistake_in_a_module_of_ours_is_no_missing_extra(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("type_", "before", "after", "memo", "handed"),
+    ("type_", "before", "after", "memo", "inherited"),
     [
         ("kafka", {"topic": "a"}, {"topic": "a", "mode": "array"}, {"partition": 2, "offset": 9}, {"partition": 2}),
         ("kafka", {"topic": "a"}, {"topic": "b"}, {"partition": 2, "offset": 9}, {}),
@@ -62,7 +62,7 @@ def test_a_mistake_in_a_module_of_ours_is_no_missing_extra(monkeypatch: pytest.M
     ],
 )
 def test_a_job_that_continues_another_has_its_partition_or_the_number_of_its_next_file(
-    type_: str, before: dict[str, str], after: dict[str, str], memo: dict[str, object], handed: dict[str, object]
+    type_: str, before: dict[str, str], after: dict[str, str], memo: dict[str, object], inherited: dict[str, object]
 ) -> None:
-    assert kinds.handed_on(memo, (type_, before), (type_, after)) == handed
-    assert kinds.handed_on(memo, (type_, before), ("donothing", after)) == {}
+    assert kinds.inherited_memo(memo, (type_, before), (type_, after)) == inherited
+    assert kinds.inherited_memo(memo, (type_, before), ("donothing", after)) == {}

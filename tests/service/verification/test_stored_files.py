@@ -73,7 +73,7 @@ def test_files_of_other_jobs_and_files_that_are_written_are_not_foreign(sent: Se
         put(place, place.name(number), HEAD)
     place.storage.put_new(f"a/.{place.name(5)[2:]}.claim.part", b"job")
     assert checked(sent)[0] == {(FOREIGN, 60, 60, place.name(number)) for number in (3, 4)}
-    claimed = replace(sent, job=replace(sent.job, claimed=lambda: {3: ()}))
+    claimed = replace(sent, job=replace(sent.job, expected_hashes=lambda: {3: ()}))
     assert checked(claimed)[0] == {(FOREIGN, 60, 60, place.name(4))}
     found, tally = checked(replace(claimed, job=replace(claimed.job, running=lambda: True)))
     assert (found, tally.not_yet) == (set(), 1)
@@ -85,7 +85,7 @@ def test_a_file_with_a_number_of_the_job_and_another_name_is_foreign(
 ) -> None:
     put(place, f"{place.stem}{suffix}", HEAD)
     assert checked(sent)[0] == {(FOREIGN, 60, 60, f"{place.stem}{suffix}")}
-    claimed = replace(sent, job=replace(sent.job, claimed=lambda: {1: ("other",)}))
+    claimed = replace(sent, job=replace(sent.job, expected_hashes=lambda: {1: ("other",)}))
     assert checked(claimed)[0] == set()  # another job has used the number again
 
 
@@ -96,7 +96,7 @@ def test_a_file_that_another_job_wrote_under_the_same_name_is_not_that_of_the_jo
     put(place, place.name(0), content)
     assert {kind for kind, *_ in checked(sent)[0]} == {ALTERED}
     hashes = (hashlib.sha256(content).hexdigest(),)
-    reused = replace(sent.job, claimed=lambda: {0: hashes})
+    reused = replace(sent.job, expected_hashes=lambda: {0: hashes})
     assert checked(replace(sent, job=reused))[0] == {(MISSING, 0, 20, place.name(0))}
     found, tally = checked(replace(sent, job=replace(reused, since=START_MS + 20 * STEP_MS)))
     assert (found, tally.no_longer_there) == (set(), 20)
@@ -133,7 +133,9 @@ def test_a_file_without_rows_is_replaced_unless_it_begins_like_the_delivered_fil
 def test_rows_of_wider_types_are_equal_and_rows_in_no_file_are_counted(sent: Sent) -> None:
     lines = [line.replace(",", ".0,", 1) for line in sent.lines]
     assert checked(replace(sent, lines=lines))[0] == set()
-    found, tally = checked(replace(sent, job=replace(sent.job, files=sent.job.files[:2], claimed=lambda: {2: ()})))
+    found, tally = checked(
+        replace(sent, job=replace(sent.job, files=sent.job.files[:2], expected_hashes=lambda: {2: ()}))
+    )
     assert (found, tally.not_reproducible) == (set(), 20)
 
 

@@ -378,12 +378,12 @@ def test_files_are_those_of_the_log_and_others_of_the_place_are_known(world: Wor
         (0, 0, 12, ("x",)),
         (2, 12, 20, ("y", "z")),
     ]
-    assert delivered.claimed() == {1: {"x"}}
+    assert delivered.expected_hashes() == {1: {"x"}}
     world.log("b", files=(FileEntry(3, 12, 20, ("x",)),))  # delivered while the check runs
-    assert delivered.claimed() == {1: {"x"}, 3: {"x"}}
+    assert delivered.expected_hashes() == {1: {"x"}, 3: {"x"}}
     world.add("c", type="hdfs", continues="b")
     assert job_table.remove(world.store, "b") is not None
-    assert delivered.claimed() == {1: {"x"}, 3: {"x"}}
+    assert delivered.expected_hashes() == {1: {"x"}, 3: {"x"}}
 
 
 def test_files_of_a_removed_job_are_known_while_another_job_has_their_place(world: World) -> None:
@@ -397,7 +397,7 @@ def test_files_of_a_removed_job_are_known_while_another_job_has_their_place(worl
     [delivered] = world.peer.asked
     for job_id in ("b", "elsewhere"):
         assert job_table.remove(world.store, job_id) is not None
-    assert (delivered.claimed(), world.ask("b")[0]) == ({1: {"x"}}, 404)
+    assert (delivered.expected_hashes(), world.ask("b")[0]) == ({1: {"x"}}, 404)
     [left] = [job for job in job_table.logged(world.store) if job.id != "a"]
     assert (left.id, left.params) == ("b", {"fs.defaultFS": "", "file": "/t.csv"})
     assert step_log.last(world.store, "b") is None

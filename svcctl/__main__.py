@@ -47,7 +47,7 @@ def main() -> None:
 def _occupy_streams() -> None:
     """Open /dev/null in place of closed standard streams, so that no other file gets their descriptors.
 
-    Each stream is opened in the wrong direction, so using the stream still fails.
+    Reading stdin, or writing to stdout or stderr, still fails, because the file is opened in the opposite direction.
     """
     for number, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
         try:

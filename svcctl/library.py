@@ -121,7 +121,7 @@ def connect(
 def _check_arguments(arguments: Mapping[str, Any]) -> None:
     """Raise UsageError for arguments that exclude each other, are empty, or are not text.
 
-    UsageError is also raised if only one of `api_key` and `api_secret` is given.
+    Also raises UsageError if only one of `api_key` and `api_secret` is given.
     """
     _check_texts(**arguments)
     for name, value in arguments.items():
@@ -196,14 +196,14 @@ def _whole(name: str, value: Any) -> int | None:
 
 
 def _ignored(text: str) -> None:
-    """Ignore a message about progress that the command line would print."""
+    """Ignore a message about progress."""
 
 
 class ServiceClient:
     """A client of one service, made by `connect`. Use the client in a `with` block, or close it.
 
-    Threads may share a client. A forked child process may also use the client, and then gets its own connections. Only
-    the process that requested an answer may read the answer.
+    Threads may share a client. A forked child process may also use the client, and gets its own connections. An answer
+    can be read only in the process that ran the query.
     """
 
     def __init__(self, client: Client, profile: Profile) -> None:
@@ -661,11 +661,11 @@ class JobOperations:
 
         Yields pairs while the check runs. The first element is `progress`, `finding` or `result`, and the second
         element is a mapping. If the job continues earlier jobs, these jobs have their own results, and the last result
-        is for the job itself. Rows with a date before `from_` may be missing at the destination. With `keep`, later
-        checks use the date `from_`, too.
+        is for the job itself. Rows with a date before `from_` may be missing at the destination. With `keep`, the date
+        `from_` is saved for later checks of the job.
 
-        Raises ServiceError if the service is not svcctl's own, UsageError for a destination that cannot be verified,
-        and Unavailable if the check does not finish.
+        Raises ServiceError if the service is not svcctl's local service, UsageError for a destination that cannot be
+        verified, and Unavailable if the check does not finish.
         """
         from svcctl.api.own_service import verify
         from svcctl.dates.epochs import to_ms

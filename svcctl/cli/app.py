@@ -1,8 +1,8 @@
-"""The Typer app of svcctl: its help pages, the spellings that it accepts, and the errors for unknown commands.
+"""The classes of svcctl's Typer app. They add help pages, other names for options, and errors for unknown commands.
 
 A noun is a group of commands, such as `svcctl job`. The commands of a noun are called verbs.
 
-Typer has no public types for Click's classes, so parameters of these classes have the type Any here.
+Typer has no public types for Click's classes, so such parameters have the type Any here.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.terminal.size import terminal_size
 
 CHECK = "svcctl.check"
-"""A key in the `meta` of a noun's Typer context. The value is a function that checks each command of the noun.
+"""The key of a function in the `meta` of a Typer context. The function is called before a command runs.
 
-The function is called before the command runs.
+A group of commands sets this function to check each of its commands.
 """
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -40,10 +40,7 @@ def _page(command: Any, ctx: Any) -> str:
 
 @contextmanager
 def _in_plain_words(command: Any, ctx: Any, args: list[str]) -> Iterator[None]:
-    """Convert Typer's errors in the block to UsageErrors.
-
-    Each error gets the command and the value as they were typed.
-    """
+    """Convert Typer's errors in the block to UsageErrors, with the value of the option as it was typed."""
     typed = list(args)  # Typer removes the arguments from the list
     try:
         yield
@@ -57,10 +54,10 @@ class Command(TyperCommand):
     """A command that also accepts the names that other tools use for its options."""
 
     allow_extra_args = True
-    """Typer passes extra arguments on, and `parse_args` refuses them with a hint."""
+    """Makes Typer pass extra arguments on to `parse_args`, which refuses them with a hint."""
 
     commands: Mapping[str, Any]
-    """The verbs to list on the help page. Only the command of a `DefaultGroup` has verbs."""
+    """The verbs to list on the help page. Only the class `_Default` sets this attribute."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[spellings.WORDS] = tuple(args)
@@ -116,10 +113,9 @@ class CommandGroup(TyperGroup):
 
 
 class DefaultGroup(CommandGroup):
-    """A noun that can run without a verb. Without a verb, the noun runs its callback, which takes a query.
+    """A noun that can run without a verb, such as `svcctl export`. Its callback then runs a query.
 
-    The options of the callback are the options of the noun. A query contains blanks, so a single word counts as a
-    mistyped verb.
+    A query contains blanks, so a single word is reported as a mistyped verb.
     """
 
     def make_context(self, info_name: Any, args: list[str], parent: Any = None, **extra: Any) -> Any:
@@ -171,7 +167,7 @@ def unknown(ctx: Any, words: list[str], commands: list[str]) -> UsageError:
 
 
 def no_query(ctx: Any, words: list[str], verbs: list[str]) -> UsageError:
-    """Return the error for a noun that takes a query, if the first word after the noun is not a query.
+    """Return the error for a word in place of a query, such as `foo` in `svcctl export foo`.
 
     `words` are the words that were typed after the noun. `verbs` are the verbs of the noun.
     """

@@ -59,7 +59,7 @@ def _tell(diagnostics: Diagnostics, event: Event) -> None:
 
 
 def _detail(diagnostics: Diagnostics, exchange: Exchange) -> None:
-    """Print a request and the head of its answer, if --verbose is given."""
+    """Print a request, and the status and headers of its answer, for --verbose."""
     diagnostics.detail(f"> {exchange.method} {exchange.url}")
     for name, value in exchange.headers:
         diagnostics.detail(f"> {name}: {value}")

@@ -63,9 +63,7 @@ def _connect(
 class Context:
     """The context of a command.
 
-    A context is built once per run, from the global options. Commands find it in `ctx.obj`.
-
-    Tests pass their own clock, output and other parts.
+    A context is built once per run. Commands find the context in `ctx.obj`. Tests pass their own clock and other parts.
     """
 
     flags: Flags = NO_FLAGS
@@ -112,9 +110,9 @@ class Context:
         return resolved
 
     def profiles_at(self, base_url: str) -> list[str | None]:
-        """Return the values of the option -p that select a profile with this base URL.
+        """Return the names of profiles with this base URL, for the option -p.
 
-        If the profile in use has this URL, only the current value of -p is returned. It is None if -p was not given.
+        If the profile in use has this URL, the list has only the current value of -p, which may be None.
         """
         # The names are for a hint, so a profile or a profiles file that cannot be read is not reported.
         with suppress(SvcctlError):
@@ -173,9 +171,9 @@ class Context:
         return None
 
     def late(self, seconds: float, otherwise: SvcctlError) -> SvcctlError:
-        """Return the error to raise when --max-time is over.
+        """Return the error to raise when the time of --max-time is over.
 
-        The error says why no attempt has succeeded. If the reason is not known, `otherwise` is returned.
+        The error has the message of the last failed attempt. Without such a message, `otherwise` is returned.
         """
         trouble = self.diagnostics.trouble
         if trouble is None:
@@ -194,9 +192,9 @@ class Context:
         return datetime.fromtimestamp(self.clock(), UTC)
 
     def format(self, name: str | None, *, lists: bool = False) -> OutputFormat:
-        """Return the output format.
+        """Return the output format `name`. If `name` is None, return the format of the environment or the profile.
 
-        The option decides, or else the environment or the profile. If none of them names a format, it is `auto`.
+        The default is `auto`.
         """
         chosen = name or (self._format_of_lists if lists else self.profile.format)
         return find_format(chosen, is_terminal=self.output.is_terminal, lists=lists)
@@ -246,10 +244,7 @@ class Context:
             raise Declined
 
     def _refuse_change(self) -> None:
-        """Raise UsageError if the profile is read-only.
-
-        This function is called before the user is asked about a change.
-        """
+        """Raise UsageError if the profile is read-only."""
         self.profile.guard.refuse_change("the change")
 
     def ask_for(self, what: str, *, hidden: bool = False) -> str:
@@ -262,8 +257,8 @@ class Context:
     def start_local(self, *, unasked: bool = False) -> bool:
         """Start the local service and print a note. If the service is already running, returns False.
 
-        Raises Unavailable if the service hangs. `unasked` says that the user did not ask for the start. Such a start
-        also raises Unavailable if the last service was run with --listen.
+        `unasked` means that the user did not ask for the start. Raises Unavailable if the service hangs. With
+        `unasked`, also raises Unavailable if the last service was run with --listen.
         """
         from svcctl.service import process
 

@@ -1,7 +1,7 @@
 """Hints that name svcctl commands. The reason of an error, such as `unknown-table`, decides the hint.
 
-The message of an error says what happened, and does not name commands, because Python programs get the same errors. A
-hint of this module says what to type. It is printed after the error's own hint.
+Messages of errors do not name commands, because Python programs get the same errors. A hint of this module says what to
+type on the command line. The hint is printed after the error's own hint.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def _clock_column(data: Data) -> str:
 
 
 def _number_format(data: Data) -> str:
-    """Say which option to give if the meaning of the numbers in a column of times is not clear.
+    """Say which option to give if the numbers in a column of times can be understood in several ways.
 
-    `spelled` is the format of the numbers if they look like dates. `clock` is the name of the column if the numbers may
-    be times of day. `unit` is the unit that the numbers may have.
+    `spelled` is a format, if the numbers look like dates. `clock` is the name of the column, if the numbers may be
+    times of day. `unit` is a format, if the numbers may be days.
     """
     if "spelled" in data:
         return f"read them as dates with --time-format {data['spelled']}"
@@ -214,9 +214,8 @@ HINTS: Mapping[str, Row] = {
 def hint_of(error: SvcctlError) -> Advice | None:
     """Return the hint for the reason of an error; None if there is no hint for this reason.
 
-    An error of another service may lack data that the hint needs. Then the result is None, too. The result is also None
-    if a command in the hint would have a value that cannot be printed unchanged. If a user copied such a command,
-    it would do something else.
+    Also returns None if the error lacks data that the hint needs, or if a command in the hint would contain characters
+    that cannot be printed.
     """
     row = HINTS.get(error.reason)
     if row is None:

@@ -1,4 +1,4 @@
-"""The option `--if-needed`: a request that would change nothing succeeds, with a note."""
+"""The option `--if-needed`: if nothing needs to be changed, a command succeeds with a note."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ ALLOWED = "--if-needed allows that"
 
 @contextmanager
 def done_if(wanted: bool, says_done: Callable[[ServiceError], bool], note: Note) -> Iterator[None]:
-    """Replace an error of the block with a note if `wanted` is true and the error says that there is nothing to do.
+    """If `wanted` is true, replace an error of the block with a note if there is nothing to do.
 
-    `says_done` recognises such an error. If `wanted` is false and such an error is a Conflict, a hint is added to it.
+    `says_done` returns whether an error means that there is nothing to do. If `wanted` is false, a hint is added to
+    such an error if it is a Conflict.
     """
     try:
         yield
@@ -37,8 +38,8 @@ def done_if(wanted: bool, says_done: Callable[[ServiceError], bool], note: Note)
 def change_job(change: Callable[[str], Job], client: Client, job_id: str, wanted: str, *, if_needed: bool) -> Changed:
     """Change the state of a job to `wanted` by calling `change`.
 
-    If the job is already in this state, raises Conflict, or returns the unchanged job with `if_needed`. Raises Conflict
-    also if the service refuses the change for another reason.
+    Raises Conflict if the service refuses the change. With `if_needed`, a job that is already in the state `wanted` is
+    returned unchanged.
     """
     try:
         return Changed(change(job_id))
@@ -58,9 +59,9 @@ def change_job(change: Callable[[str], Job], client: Client, job_id: str, wanted
 def create_domain(
     client: Client, name: str, plan: str, time: float | None, volume: float | None, note: Note, *, if_needed: bool
 ) -> Domain:
-    """Create a domain. With `if_needed`, a domain that exists already is returned.
+    """Create a domain, and return it. With `if_needed`, an existing domain is returned if its values are the same.
 
-    Raises Conflict if the values of the existing domain differ.
+    Otherwise, raises Conflict if the domain exists.
     """
     try:
         return client.create_domain(name, plan, time=time, volume=volume)

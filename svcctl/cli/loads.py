@@ -36,10 +36,9 @@ def as_files(svc: Context, sources: Iterable[Path]) -> Iterator[list[tuple[str, 
 
 @contextmanager
 def refused_as_usage(**names: str) -> Iterator[None]:
-    """Convert the service's refusals of files and options to UsageError.
+    """Convert the service's errors about files and options to UsageErrors.
 
-    The user then sees a refusal like a mistake that svcctl itself has found. `names` are the names of commands and
-    options in hints, if they differ from the names of 'svcctl service load'.
+    `names` are the names of commands and options for hints, if they differ from those of `svcctl service load`.
     """
     try:
         yield
@@ -53,8 +52,7 @@ def refused_as_usage(**names: str) -> Iterator[None]:
 def load_progress(sources: Sequence[tuple[str, str]], process: int, clock: Callable[[], float]) -> Callable[[], Work]:
     """Return a function that returns how much of the files a process has read.
 
-    If the system does not show the progress of the process, the function returns only the size
-    of the files and the time so far.
+    If the progress is not known, the function returns the size of the files and the time so far.
     """
     files, began, done = [Path(path) for path, _ in sources], clock(), 0
     size = sum(file.stat().st_size for file in files)

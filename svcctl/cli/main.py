@@ -39,7 +39,7 @@ from svcctl.terminal import standard_streams
 from svcctl.terminal.standard_streams import wants_color
 
 HIDDEN = {"complete": "completion", "manual-pages": "completion"}
-"""The commands that no help page lists, each with the noun that must be imported for the command.
+"""The commands that no help page lists, each with the noun whose module has the command.
 
 Completion scripts and packagers use these commands.
 """
@@ -102,10 +102,7 @@ GLOBAL_OPTIONS = _words(ProfileOpt, ConfigOpt, TimeoutOpt, RetriesOpt, ColorOpt,
 
 
 _SWITCHES = "-[iqvy]{2,}"
-"""A pattern for options of one letter that are typed as one word, such as -yq.
-
-Typer would search for both options in the same command.
-"""
+"""A pattern for options of one letter that are typed as one word, such as -yq."""
 
 
 def hoist(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -174,7 +171,7 @@ class Root(CommandGroup):
         self.commands = {noun: Command(noun, help=meaning) for noun, meaning in NOUNS.items()}
 
     def load(self, *nouns: str, verb: str = "") -> None:
-        """Import the modules of nouns. If a noun has the verb `verb`, the other verbs of this noun are not built."""
+        """Import the modules of nouns. If a noun has the verb `verb`, the noun's other verbs are left out."""
         app = App()
         for noun in nouns:
             importlib.import_module(f"svcctl.cli.commands.{noun}").register(app)
@@ -232,29 +229,25 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
 
 
 def _pages(options: Sequence[str], words: Sequence[str], context: Context) -> AbstractContextManager[None]:
-    """Return a context manager that shows the output of its block in a pager, if the output is a help page.
+    """Return a context manager that shows the output of its block in a pager.
 
-    The context manager does nothing if the command line does not ask for a help page, or if --no-pager is given.
+    The context manager does nothing if the command line does not ask for a help page, or has the option --no-pager.
     """
     asks = words[:1] == ["help"] or not {"--help", "-h"}.isdisjoint(words)
     return context.output.paged() if asks and "--no-pager" not in options else nullcontext()
 
 
 def _terminate(*_: object) -> None:
-    """End the process after SIGTERM, in the same way as after Ctrl-C.
+    """Raise Terminated after SIGTERM, so that commands end in the same way as after Ctrl-C.
 
-    A second SIGTERM is ignored, because the command `timeout` sends two signals: one to the process, and one to its
-    process group.
+    A second SIGTERM is ignored, because the command `timeout` sends the signal twice.
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Terminated
 
 
 def main() -> NoReturn:
-    """Run the command line of this process and exit.
-
-    `svcctl.__main__` prints the version without running a command line.
-    """
+    """Run the command line of this process and exit."""
     encoding.use_utf8()
     standard_streams.adopt()
     arguments = [encoding.argument(word) for word in sys.argv[1:]]

@@ -29,7 +29,7 @@ DATES = ("DATE", "TIME")
 CONFIRM = ("--yes", "--force")
 """Options that are never suggested, because they let a command delete or overwrite something."""
 VALUE = "svcctl.value"
-"""A key in the `meta` of Typer's context. It has the value that caused an error, as it was typed."""
+"""The key, in the `meta` of Typer's context, of the value that caused an error, as it was typed."""
 LIKENESS = 0.8
 """The minimum likeness of a mistyped option and a suggested option, from 0 to 1. The dashes are not compared.
 
@@ -38,12 +38,12 @@ With a smaller number, --sort would be suggested for --port.
 
 
 def in_plain_words(error: typer.TyperException, context: Any) -> UsageError:
-    """Convert an error of Typer about a command to an error that has one line and says what to type.
+    """Convert an error of Typer to a UsageError with a message of one line and a hint.
 
     The attributes of Typer's error show the kind of the mistake:
 
     - `option_name` and `possibilities`: the option is unknown.
-    - only `option_name`: the option is known, but its value is missing, or it has a value and must not have one.
+    - only `option_name`: the value of the option is missing, or the option takes no value but has one.
     - `param` and `param_type`: an argument or a required option is missing.
     - only `param`: the value of an argument or an option cannot be used.
     """
@@ -104,10 +104,9 @@ def _not_a_number(parameter: Any, value: Any) -> str | None:
 
 
 def check_names(occurrences: Iterable[Any], options: Iterable[Any]) -> None:
-    """Raise UsageError if an option with a value is typed under two names. One of the two values would be ignored.
+    """Raise UsageError if an option with a value was typed under two names, such as --from and --since.
 
-    `occurrences` are the options of a command as they were typed. In `occurrences`, another tool's name for an option
-    counts as a separate option.
+    `occurrences` are the typed options. `options` are the options of the command.
     """
     names: dict[str, dict[str, None]] = {}
     for option in occurrences:
@@ -131,10 +130,7 @@ def _missing(parameter: Any, context: Any) -> str:
 
 
 def _option(context: Any, name: str) -> Any:
-    """Return the option of a command, or the global option, that has this name.
-
-    The name may also be a name that other tools use for the option.
-    """
+    """Return the command's option or the global option with this name, or None. Other tools' names are accepted."""
     parameters = [option for source in (context, context.find_root()) for option in source.command.params]
     names = {name, *(spelling for spelling, others in spellings.OPTIONS.items() if name in others)}
     return next((option for option in parameters if names & set(option.opts)), None)
@@ -150,7 +146,7 @@ def _examples(option: Any) -> Iterator[str]:
 
 
 def _values(context: Any, option: Any) -> Iterator[str]:
-    """Yield the values that an option can have, or some of these values."""
+    """Yield a text with example values of an option, or with all values."""
     from svcctl.cli.completion.places import markers
 
     yield from (f"such as {text}" for text in _examples(option))

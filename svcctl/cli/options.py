@@ -54,9 +54,9 @@ def _timeout(text: str) -> float:
 
 
 def _file(text: str) -> Path:
-    """Parse the path of a file. Raises UsageError for a path that ends in /.
+    """Parse the path of a file. Raises UsageError for a path that ends in /, or contains a pattern for dates.
 
-    Also raises UsageError for a path that has a pattern, if the folder of the path does not exist.
+    A pattern in the path of an existing folder is allowed.
     """
     from svcctl.exports.windows import filled_in
 
@@ -229,10 +229,7 @@ def length_option(
     heading: OptionHeading | None = OptionHeading.RUN,
     read: Callable[[str], float] = parse_length,
 ) -> Any:
-    """Return an option whose value is a length of time, in seconds.
-
-    `read` parses the value like `parse_length`, and may limit the value.
-    """
+    """Return an option for a length of time. `read` parses the option's text, and returns seconds."""
 
     def parse(text: str) -> float:
         try:
@@ -244,10 +241,9 @@ def length_option(
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with separate options for the fields of dataclasses.
+    """Return a command in which each field of a dataclass is a separate option.
 
-    The type of a parameter of `command` may be a dataclass. Then each field of the dataclass becomes an option. The
-    type of a field may be a dataclass, too.
+    The dataclasses are the types of parameters of `command`, or the types of fields of other dataclasses.
     """
     signature = inspect.signature(command, eval_str=True)
 
@@ -263,9 +259,9 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _taken(parameter: inspect.Parameter, values: dict[str, Any]) -> Any:
-    """Return the value of a parameter, and remove it from the values of the options.
+    """Remove the value of a parameter from `values`, and return the value.
 
-    If the type of the parameter is a dataclass, the value is made from the values of all its fields.
+    If the type of the parameter is a dataclass, the values of all its fields are removed, and an instance is returned.
     """
     kind = parameter.annotation
     if not (isinstance(kind, type) and is_dataclass(kind)):

@@ -1,9 +1,11 @@
-"""Spellings of commands, options and formats that people know from other tools, and svcctl's spelling of each.
+"""Names of commands and options that people know from other tools, and svcctl's name for each.
 
-An accepted spelling means exactly the same as svcctl's spelling. Help pages do not show accepted spellings. A spelling
-is not accepted if it means only nearly the same, or if the command would change or delete something. Then the error
-names the command to type. If a mistyped command is similar to a command that changes something, svcctl does not suggest
-this command, because people run suggested commands.
+Some of these names are accepted, because they mean exactly the same as svcctl's name. Help pages do not show them.
+
+A name is not accepted if it means only nearly the same, or if the command would change or delete something. The error
+message then names the command to type.
+
+A mistyped command is compared only with commands that change nothing, because people run suggested commands.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from svcctl.errors import Advice, CommandLine
 
 WORDS = "svcctl.words"
-"""A key in the `meta` of a command's Typer context. Under this key are the arguments as they were typed."""
+"""The key, in the `meta` of Typer's context, of the command's arguments as they were typed."""
 
 OPTIONS: Mapping[str, tuple[str, ...]] = {
     "--from": ("--since", "--start", "--begin", "--earliest"),
@@ -73,14 +75,14 @@ ANSWERED: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("--insecure", "-k"), _CERTIFICATE),
     **dict.fromkeys(("--url", "--token"), _CONNECTION),
 }
-"""Hints for options of other tools that a command does not have.
+"""Hints for options that a command does not have. Most of these options are known from other tools.
 
-The first text of a row is an option of svcctl, and the second text is the hint. The hint is given only if the command
-has this option, or if the first text is empty.
+Each option has a pair of texts: another option, and the hint. The hint is given only for commands that have the other
+option. If the first text is empty, the hint is given for all commands.
 """
 
 VERBS: Mapping[str, str] = {"ls": "list"}
-"""Other names that are accepted for verbs. These verbs change nothing."""
+"""Names of other tools that are accepted for verbs of svcctl. These verbs change nothing."""
 
 MEANT: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("delete", "remove"), ("rm", "drop")),
@@ -95,7 +97,7 @@ MEANT: Mapping[str, tuple[str, ...]] = {
     "edit": ("update", "set"),
     **dict.fromkeys(("test", "validate"), ("check", "lint", "verify")),
 }
-"""Verbs of other tools, and the verbs of svcctl that they may mean. The first verb that a noun has is suggested."""
+"""Verbs of other tools, each with the verbs of svcctl that it may mean. The first verb that a noun has is suggested."""
 
 COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("search", "from"), "query 'from …' --from 1h"),
@@ -110,7 +112,7 @@ COMMANDS: Mapping[str, str] = {
     "service logs": "service status (its line 'log' names the log file)",
     "profile unset": "profile set NAME KEY=",
 }
-"""Words of other tools, and the whole commands that the words mean. TABLE is replaced with the next typed word."""
+"""Words of other tools, each with the command of svcctl to suggest. TABLE is replaced with the next typed word."""
 
 READ = frozenset(
     (
@@ -118,22 +120,18 @@ READ = frozenset(
         *("list", "show", "status", "wait", "watch", "lint", "verify", "check", "export", "accounts", "queries"),
     )
 )
-"""The commands that may be suggested for a similar mistyped word.
-
-None of these commands changes or deletes anything immediately.
-"""
+"""The commands that may be suggested for a similar mistyped word. They do not change or delete anything immediately."""
 
 
 def verb(name: str, known: Collection[str]) -> str:
-    """Return svcctl's verb for a name that other tools use for it. All other names are returned unchanged."""
+    """Return svcctl's verb for another tool's verb. Any other name is returned unchanged."""
     return name if name in known else VERBS.get(name, name)
 
 
 def meant(noun: str, words: Sequence[str], known: Collection[str]) -> str | None:
-    """Return the command that a user probably meant by the words after a noun.
+    """Return the command that a user probably meant by unknown words after a noun; None if there is no such command.
 
-    The first word is not a verb of the noun. `known` are the verbs of the noun. If the words are at the beginning of a
-    command line, `noun` is empty.
+    `known` are the verbs of the noun. `noun` is empty if the words are at the beginning of a command line.
     """
     typed, *rest = words
     if not noun and typed.startswith("from "):
@@ -148,10 +146,7 @@ def meant(noun: str, words: Sequence[str], known: Collection[str]) -> str | None
 
 
 def alike(typed: str, known: Iterable[str]) -> str | None:
-    """Return the known command that is most similar to a mistyped command.
-
-    Only commands that change nothing are returned.
-    """
+    """Return the command in `known` and READ that is most similar to a mistyped command; None if none is similar."""
     from svcctl.words import nearest
 
     return nearest(typed, [command for command in known if command in READ])

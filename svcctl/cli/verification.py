@@ -26,8 +26,8 @@ FINDINGS_PER_KIND = 5
 WORST_FIRST = (3, 6, 7, 1, 5, 4, 2, 10, 0)
 """The exit codes of checked jobs, from the worst to the best. A command ends with the worst code of its jobs.
 
-A destination that could not be read (6) is worse than missing rows (7). The code 10 means that a job was checked
-completely, and that only additional rows were found.
+A destination that could not be read (6) is worse than missing rows (7). The code 10 means that a complete check found
+only additional rows.
 """
 OTHERS = {
     "foreign": "foreign",
@@ -35,12 +35,9 @@ OTHERS = {
     "notReproducible": "that cannot be produced again",
     "notYet": "not there yet",
 }
-"""Members of a result, and the words for them. The sentence about a result ends with these members."""
+"""The members of a result that come last in the sentence about the result, each with its words in the sentence."""
 UNCOMPARED = ("missing", "noLongerThere", "notReproducible", "hidden")
-"""Members of a result. Each is a number of rows, and the values of these rows were not compared.
-
-The member `hidden` is a part of `notYet`. The rest of `notYet` are rows that the job has delivered since.
-"""
+"""The members of a result that count rows whose values were not compared."""
 METRICS = {
     "success": "1 if the last check found exactly the rows that the job delivered, otherwise 0.",
     "timestamp_seconds": "End of the last check of the job, in epoch seconds.",
@@ -118,7 +115,7 @@ class DeliveryChecks:
         return f"{self.names.get(job_id) or job_id}: " if self.several or job_id not in self.jobs else ""
 
     def _report_finding(self, finding: Mapping[str, Any]) -> None:
-        """Report a finding. If rows are missing, also print the command that queries these rows.
+        """Report a finding, with a command that queries the affected rows if there is one.
 
         Without --verbose, only the first FINDINGS_PER_KIND findings of a kind are reported. Further findings are only
         counted.
@@ -163,7 +160,7 @@ class DeliveryChecks:
 
     @contextmanager
     def measured(self, path: Path | None) -> Iterator[None]:
-        """Write the metrics to a file when the block of checks ends, even if the block fails."""
+        """Write the metrics to a file at the end of the block, even if the block fails."""
         if path is not None:
             prometheus.check_writable(path)
         try:
@@ -187,7 +184,7 @@ def _member(metric: str) -> str:
 
 
 def fault(result: Mapping[str, Any], text: str) -> SvcctlError | None:
-    """Return the error for the result of a job, with the message `text`; None if the delivery is complete."""
+    """Return an error with the message `text` if a result counts missing, wrong or additional rows; otherwise None."""
     if any(result.get(name) for name in ("missing", "outOfOrder", "altered", "truncated")):
         return IncompleteResult(text)
     if any(result.get(name) for name in ("duplicated", "foreign")):
@@ -232,10 +229,9 @@ def finding_text(finding: Mapping[str, Any]) -> str:
 def query_command(finding: Mapping[str, Any], profile: str | None) -> CommandLine | None:
     """Return the command that prints the rows of a finding; None if the finding has no query or no dates.
 
-    The range of a query excludes its end, so the end is one millisecond after the last row. If the query groups by
-    period, a row has the date at which its period begins. So the end is one period after the last row. If the query
-    groups without a period, its rows have no dates, and come from the whole range of the job. The command never leaves
-    this range, because other events would change the values of the groups.
+    The range of the command ends one millisecond after the last row. If the query groups by period, the range ends one
+    period after the date of the last row, which is the beginning of a period. If the query groups without a period, the
+    command has the range of the job. The range of the command is always within the range of the job.
     """
     query, start, end = (finding.get(name) for name in ("query", "from", "to"))
     first, last = finding.get("range") or (None, None)

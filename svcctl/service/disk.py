@@ -73,7 +73,7 @@ class Disk:
     def look(self) -> None:
         """Probe the disk if the last probe was at least PROBE_SECONDS ago.
 
-        Writes to the log when the disk becomes full, and when the disk has room again.
+        Writes to the log when probes begin to fail, when they fail for another reason, and when they succeed again.
         """
         if self._monotonic() < self._next:
             return

@@ -15,8 +15,8 @@ MAX_PORT = 65_535
 class UnixListener:
     """A Unix socket on which the service listens.
 
-    Any file that is already at the socket's path is replaced. No other service uses the old file, because this process
-    holds the lock of the service. The constructor raises UsageError if the socket cannot be made.
+    A file at the socket's path is replaced, so the process must hold the lock of the service. The constructor raises
+    UsageError if the socket cannot be made.
     """
 
     def __init__(self, path: Path) -> None:

@@ -1,15 +1,13 @@
 """The process of the local service: its files, its start on demand, and its stop.
 
-This module uses only the files and the socket of the process. The module `server` has the code that runs in the
-process. This module never imports `server`.
+The module `server` has the code that runs in the process. Only the command `service serve` imports it.
 
-A running service holds a lock on the file `service.lock` until the service ends. So the lock shows whether the service
-runs. After a crash the lock is free, and nothing blocks the next start. The lock file also contains the process ID, for
-people to read. In another PID namespace or on another host, the same process ID can belong to a different process.
+A running service holds a lock on the file `service.lock`. The kernel releases the lock when the process ends, even
+after a crash. The lock file also contains the process ID. If the service runs on another host or in another PID
+namespace, this ID may belong to a different process here.
 
 The service listens on its socket as soon as it holds the lock, but it answers only when its start is complete. While
-the service starts or stops, it touches the lock file every second. So other processes can see that the service does not
-hang.
+the service starts or stops, it touches the lock file every second, so that other processes see that it does not hang.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ A service that takes longer gets a signal.
 SILENT_SECONDS = 5.0
 """The maximum number of seconds that a running service may take to answer.
 
-If the file of the service's socket was deleted, this time is long enough for the service to make a new file.
+Within this time, the service also makes its socket again if the file of the socket was deleted.
 """
 STARTING_SECONDS = 2.0
 """The number of seconds after which a waiting command prints that the service is starting or stopping."""
@@ -101,9 +99,9 @@ class ServiceFiles(NamedTuple):
 
     @property
     def reset(self) -> Path:
-        """The path of a file that exists from a reset until the next start.
+        """The path of a file that the function `reset` makes and the next start removes.
 
-        While this file exists, a start does not report lost events.
+        If this file exists, the start does not report the deleted events as lost.
         """
         return self.directory / "reset"
 
@@ -268,7 +266,7 @@ def holds_lock(files: ServiceFiles, handle: int) -> bool:
 def keep_serve_command(files: ServiceFiles, command: str | None) -> None:
     """Save the command line of a service that listens on TCP.
 
-    If `command` is None, the saved command line is deleted. Commands may then start the service.
+    If `command` is None, the saved command line is deleted, and commands may start the service by themselves.
     """
     with files.within():
         if command is None:
@@ -288,25 +286,19 @@ def serve_command(files: ServiceFiles) -> str | None:
 
 
 NOT_RUNNING = "service-not-running"
-"""The `reason` of an error that reports that the service does not run.
-
-`last_start` returns the data of such an error.
-"""
+"""The `reason` of an error that says that the service does not run. `last_start` returns the data of such an error."""
 
 
 def last_start(files: ServiceFiles) -> dict[str, str | None]:
-    """Return the data of an error that reports that the service does not run.
-
-    The value of `command` is the saved command line, or None.
-    """
+    """Return the data of a NOT_RUNNING error: `command` is the saved command line, or None."""
     return {"command": serve_command(files)}
 
 
 def require_background(files: ServiceFiles) -> None:
-    """Raise Unavailable if the last service listened on TCP.
+    """Raise Unavailable if the last service listened on TCP. Call this function only when no service runs.
 
-    A supervisor starts such a service. The supervisor's start would fail while another service runs in the background.
-    Call this function only when no service runs.
+    A supervisor such as systemd usually starts a service that listens on TCP. If a command started the service first,
+    the supervisor's start would fail.
     """
     if serve_command(files) is not None:
         raise Unavailable(
@@ -556,7 +548,7 @@ def stop(files: ServiceFiles, silent_seconds: float = SILENT_SECONDS, stop_secon
     """Stop the service, and wait until it has stopped. Return False if no service runs.
 
     The service first gets a request over its socket. If the service does not accept the request, it gets SIGTERM. The
-    signal is sent only if the kernel confirms the service's process ID. The service is never killed.
+    signal is sent only if the kernel confirms the service's process ID. SIGKILL is never sent.
 
     Raises Unavailable if the request is not accepted and no signal can be sent. Raises SvcctlError if the service does
     not stop within `stop_seconds`.
@@ -585,7 +577,7 @@ def stop(files: ServiceFiles, silent_seconds: float = SILENT_SECONDS, stop_secon
 def _request_stop(files: ServiceFiles, silent_seconds: float) -> bool:
     """Ask the service to stop, and return whether it accepts the request.
 
-    The service has more time to accept the request if no signal can be sent to it.
+    Waits `silent_seconds` for an answer, or at most STOP_ANSWER_SECONDS if a signal can be sent instead.
     """
     try:
         token = _read_credentials(files)[BUILT_IN[0]]["token"]

@@ -90,7 +90,7 @@ TICK_SECONDS = 1.0
 At each tick, the server updates the `Date` header of responses and checks its Unix socket.
 """
 SETTLE_SECONDS, SHARED_SETTLE_SECONDS = 1.0, 0.4
-"""The seconds between two checks whether another process has disabled domains or stopped jobs.
+"""The interval, in seconds, at which the service looks for changes of the state by other processes.
 
 SHARED_SETTLE_SECONDS is used if several services share the state.
 """
@@ -206,8 +206,7 @@ def serve(
     """Run the service until SIGTERM or SIGINT. Raises Locked if a service already runs with these files.
 
     The service always listens on its Unix socket, for the commands on this machine. With `listen`, it also listens on
-    HOST:PORT, and saves its command line `command`. If the service does not run later, a hint can then show this
-    command line.
+    HOST:PORT, and saves its command line `command`. When the service is not running, hints show this command line.
     """
     _prepare_process()
     settings = {setting: setting.read(os.environ) for setting in SERVICE_SETTINGS}
@@ -345,9 +344,9 @@ def _tables(
 def _check_record(
     files: process.ServiceFiles, store: Store, note: Callable[[str], None], own: DuckDBEngine
 ) -> EventsRecord:
-    """Check whether the service's own file has lost events since the last start, and report lost events to `note`.
+    """Compare the service's own file of events with its record in the state, and return the record.
 
-    The state has a record of the file, which is compared with the file. Returns the record.
+    Lost events are reported to `note`. Raises Unavailable if the state cannot be reached.
     """
     record = EventsRecord(store, process.place(files), own)
     try:
@@ -406,8 +405,8 @@ def _shared_engine(
 ) -> Iterator[Engine | None]:
     """Open the engine for the tables in the shared folder. Yield None if the service has no shared folder.
 
-    Jobs read the tables in this folder, so the folder is checked with `folder_identity.join`. `engine_name` is
-    `duckdb`, or the URI of Spark. With `create`, the folder is created if the state has no folder yet.
+    `uri` is the shared folder. `engine_name` is `duckdb`, or the URI of Spark. With `create`, the folder is created if
+    the state has no folder yet. `note` is called if the service had another folder before.
     """
     with ExitStack() as closing:
         if uri is None and (create or engine_name != EMBEDDED):
@@ -469,10 +468,10 @@ def _touch(lock: int, serving: threading.Event, stopping: threading.Event) -> No
 
 
 def settle_repeatedly(service: Service, jobs: Jobs, pause: float, stopping: threading.Event) -> None:
-    """Apply changes of the state that other processes made, such as `service accounts`.
+    """Apply changes that other processes have made to the state, every `pause` seconds until `stopping` is set.
 
-    The loop runs every `pause` seconds until `stopping` is set. The loop also probes the disk and renews the leases of
-    jobs. From time to time, the loop stores the position at which each table ends, and when each key was last used.
+    Also probes the disk and renews the leases of jobs. From time to time, stores the position at which each table ends,
+    and the time at which each API key was last used.
     """
     is_away = False
     while True:
@@ -501,9 +500,9 @@ def settle_repeatedly(service: Service, jobs: Jobs, pause: float, stopping: thre
 
 
 def _grow(tables: demo.GrowingTables, log: AccessLog, is_ours: Callable[[], bool], stopping: threading.Event) -> None:
-    """Extend the tables of demo and access events until `stopping` is set.
+    """Add demo events and access events to their tables until `stopping` is set.
 
-    Stop the process if its files were deleted.
+    Stops the process if its files were deleted.
     """
     last_extension = 0.0
     while not stopping.wait(demo.GROW_SECONDS):

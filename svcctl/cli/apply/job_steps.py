@@ -1,14 +1,15 @@
 """The steps of `job apply`: jobs in files, compared with the jobs of the service.
 
-A service shows the query of a job and the type of its destination, but not the parameters of the destination. So a job
-is launched with a name that ends in a hash of the job's definition, such as nightly-auth.3f2a9c1b. If the definition
-changes, the hash changes, too.
+Services do not show the parameters of a job's destination. So a job is launched with a name that ends in a hash of the
+job's definition, such as nightly-auth.3f2a9c1b. If the definition changes, the hash changes, too.
 
-A changed job is continued: svcctl's own service launches the new job and stops the old job in one transaction. With
-another service, svcctl first stops the old job, then launches the new job from the lastDatetime of the old job. The old
-job is removed when the new job runs. If the new job fails at once, the old job runs again. After an interruption, the
-old job, the new job, or both remain. The next `apply` continues from the remaining job, or from the new job if both
-remain, even if the files have changed in the meantime.
+A changed job is replaced by a new job that continues where the old job stopped. svcctl's local service launches the new
+job and stops the old job in one transaction. With another service, svcctl first stops the old job. Then svcctl launches
+the new job from the date of the last event that the old job has read. The old job is removed when the new job runs. If
+the new job fails at once, the old job runs again.
+
+An interrupted `apply` leaves the old job, the new job, or both. The next `apply` continues the new job if there is one,
+or else the old job.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ JobStep = PlanStep[WrittenJob, Sequence[Job]]
 class DomainJobs(Noun):
     """The jobs of a domain. If several jobs of the service have the same name, one step changes all of them.
 
-    `relaunch` has the names of jobs that are launched again even if their definition is unchanged.
+    `relaunch` has the names of jobs to launch again even if their definition is unchanged.
     """
 
     kind = "job"
@@ -67,7 +68,7 @@ class DomainJobs(Noun):
 
     @cached_property
     def is_own(self) -> bool:
-        """Whether the service is svcctl's own."""
+        """Whether the service is svcctl's own local service, and not another implementation of the interface."""
         return own_service.table_names(self.client) is not None
 
     def steps(self, written: Sequence[WrittenJob], *, prune: bool) -> list[JobStep]:
@@ -87,7 +88,7 @@ class DomainJobs(Noun):
         return plan(desired, actual, self._differ, lambda jobs: prune and any(map(_is_applied, jobs)))
 
     def _unchanged(self, wanted: WrittenJob, existing: Sequence[Job] | None) -> Job | None:
-        """Return the existing job that already has the same definition as the job in the file.
+        """Return the existing job with the same definition as the job in the file.
 
         Returns None if there is no such job, or if `relaunch` names the job.
         """
@@ -127,13 +128,13 @@ class DomainJobs(Noun):
         return None if self.is_own else NOT_CHECKED
 
     def _check_type(self, wanted: WrittenJob) -> None:
-        """Raise UsageError for a type of destination that svcctl's own service does not have."""
+        """Raise UsageError for a type of destination that svcctl's local service does not have."""
         if destinations.canonical_type(wanted.type) not in destinations.TYPES:
             error = destinations.unknown_type(wanted.type)
             raise wanted.document.error(error.message, "destination.type", hint=error.hint)
 
     def _check_query(self, wanted: WrittenJob) -> None:
-        """Raise UsageError for a query that svcctl's own service refuses."""
+        """Raise UsageError for a query that svcctl's local service refuses."""
         try:
             with self.client.query(wanted.question):
                 return
@@ -166,7 +167,7 @@ class DomainJobs(Noun):
         return moved if moved and unchanged else "updated"
 
     def _put(self, job: Job, state: str) -> str | None:
-        """Start or stop a job, so that it is in a state. Returns `started` or `stopped`; None if nothing was done."""
+        """Start or stop a job if its state is not `state`. Returns `started` or `stopped`; None if nothing was done."""
         if _is_in(job, state):
             return None
         if state == STOPPED:
@@ -181,9 +182,9 @@ class DomainJobs(Noun):
                 self.client.remove_job(job.id)
 
     def _launched(self, wanted: WrittenJob, job_id: str) -> Job:
-        """Return the job that was just launched.
+        """Return a newly launched job by its ID.
 
-        If the service has given the job a name other than the requested name, removes the job and raises ServiceError.
+        If the service has changed the requested name, removes the job and raises ServiceError.
         """
         job = self.client.job(job_id)
         if job.friendly_name == wanted.full_name:
@@ -197,8 +198,8 @@ class DomainJobs(Noun):
     def _replaced(self, wanted: WrittenJob, old: Job) -> Job:
         """Launch a job that continues the old job, and return the new job as soon as it runs.
 
-        If the new job is refused, or fails before it has read any events, the new job is removed, and the old job runs
-        again.
+        Raises ServiceError if the new job is refused or fails. If the new job has not read any events, it is removed,
+        and the old job runs again.
         """
         ran = old.status not in (JobStatus.STOPPED, JobStatus.COMPLETED)
         try:
@@ -230,8 +231,7 @@ class DomainJobs(Noun):
     def _settled(self, job: Job, old: Job) -> tuple[str | None, Job]:
         """Wait until a new job has delivered rows, has read further than the old job, or has failed.
 
-        Waits for SETTLED_SECONDS at most. Returns the error of the new job, and the job as it was read last. The error
-        is None if the job has none.
+        Waits for SETTLED_SECONDS at most. Returns the error of the new job (None without an error), and the new job.
         """
         begun = self.client.job(old.id).last_datetime or 0
         deadline = time.monotonic() + SETTLED_SECONDS
@@ -246,7 +246,7 @@ class DomainJobs(Noun):
 
 
 def definitions(wanted: WrittenJob, old: Job) -> list[FieldDifference]:
-    """Return the differences between a job in a file and the existing job that will be launched again.
+    """Return the differences between the definition in a file and the existing job that it will replace.
 
     Parts that the service does not show are left out.
     """
@@ -264,7 +264,7 @@ def definitions(wanted: WrittenJob, old: Job) -> list[FieldDifference]:
 def _check_files(wanted: WrittenJob, old: Job) -> None:
     """Raise UsageError if a changed job would write files with the same name as the old job.
 
-    The files are numbered, and the service cannot continue the numbers of the old job.
+    The service would number the files from the beginning again.
     """
     before = _hash(old)
     if wanted.files is None or not _is_of_type(old, wanted):
@@ -280,7 +280,7 @@ def _check_files(wanted: WrittenJob, old: Job) -> None:
 def exported(job: Job) -> dict[str, Any]:
     """Convert a job to an entry of a file. The entry has only the parts of the job that the service shows.
 
-    svcctl's own service shows everything except the secrets.
+    svcctl's local service shows everything except the secrets.
     """
     row = destinations.TYPES.get((job.type or "").lower())
     values: dict[str, Any] = {
@@ -302,7 +302,7 @@ def _date(ms: int | None) -> str | None:
 
 
 def _hash(job: Job) -> str | None:
-    """Return the hash of a job's definition. If the job's name has no hash, the hash is computed from the definition.
+    """Return the hash in a job's name, or else compute the hash from the job's definition.
 
     Returns None if the name has no hash and the service does not show the parameters.
     """
@@ -313,33 +313,30 @@ def _hash(job: Job) -> str | None:
 
 
 def _is_applied(job: Job) -> bool:
-    """Return whether the name of a job has a hash. Only jobs that were applied from a file have a hash."""
+    """Return whether a job was launched from a file. Only the names of such jobs end in a hash."""
     return split_name(job.friendly_name or "")[1] is not None
 
 
 def _is_in(job: Job, state: str) -> bool:
-    """Return whether a job is already in the state `state`. The result is True for every completed job."""
+    """Return whether a job is in the state `state`. Also true for a completed job, which needs no start or stop."""
     return job.status == JobStatus.COMPLETED or (job.status == JobStatus.STOPPED) == (state == STOPPED)
 
 
 def _is_of_type(job: Job, wanted: WrittenJob) -> bool:
-    """Return whether the destination of a job has the type that a file describes."""
+    """Return whether a job's destination has the same type as the destination in a file."""
     return (job.type or "").lower() == destinations.canonical_type(wanted.type)
 
 
 def current(jobs: Sequence[Job]) -> list[Job]:
-    """Return the jobs that no other job continues.
-
-    If a continued job were started, it would deliver the same events again.
-    """
+    """Return the jobs that no other job continues."""
     continued = {job.extra.get("continues") for job in jobs}
     return [job for job in jobs if job.id not in continued]
 
 
 def _latest(jobs: Sequence[Job]) -> Job | None:
-    """Return the running job, or else the job that has read the most. Jobs that another job continues are left out.
+    """Return the running job, or else the job that has read the most; None for no jobs.
 
-    If this is true of several jobs, the last of them in the list is returned.
+    Jobs that another job continues are left out. Among equal jobs, the last in the list is returned.
     """
     return max(
         reversed(current(jobs)),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 UNREADABLE = Role()
-"""A placeholder for a role of a service that cannot show roles. It is not known whether the role exists."""
+"""A placeholder for a role that the service cannot show. Nobody knows whether the role exists."""
 NOT_CHECKED = "the names of policies and applications (rule 7), which this service does not list"
 
 RoleStep = PlanStep[WrittenRole, Role]
@@ -79,7 +79,7 @@ class Roles(Noun):
         return [text for step in steps if step.wanted for text in grants(step.wanted, self.domain, step.action)]
 
     def make(self, step: RoleStep) -> str:
-        """Carry out a step. If the role cannot be read, it is updated, or created if it does not exist."""
+        """Carry out a step. A role that the service cannot show is updated, or created if it does not exist."""
         client, domain, name = self.client, self.domain, step.name
         if step.wanted is None:
             client.delete_role(domain, name)
@@ -110,7 +110,7 @@ def differ(written: WrittenRole, existing: Role | None) -> list[FieldDifference]
 
 
 def differences(current: Role, wanted: Role) -> list[FieldDifference]:
-    """Return the fields in which a role differs from the wanted role.
+    """Return the fields in which the existing role `current` differs from `wanted`.
 
     Fields that are None in `wanted` are not compared, because an update does not change them.
     """
@@ -123,6 +123,6 @@ def differences(current: Role, wanted: Role) -> list[FieldDifference]:
 
 
 def grants(written: WrittenRole, domain: str, action: Action) -> list[str]:
-    """Return a list with a warning if a role grants everything. Otherwise the list is empty."""
+    """Return a warning in a list if a role grants all policies, applications or resources, or else an empty list."""
     granted = written.grants_all(update=action is not Action.CREATE)
     return [f"{written.label} grants {granted} of {domain}, including future ones."] if granted else []

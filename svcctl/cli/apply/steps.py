@@ -24,13 +24,13 @@ class Noun(ABC):
     kind: str
     """The word for a domain, role or job in messages, such as `role`."""
     where: str = ""
-    """The domain of roles in messages, such as ` in acme`. For domains and jobs, this text is empty."""
+    """A text that names the domain of roles in messages, such as ` in acme`. Empty for domains and jobs."""
 
     @abstractmethod
     def check(self, step: Any) -> str | None:
         """Check a step before any step is carried out. Raises UsageError for a step that the service would refuse.
 
-        Returns a description of the parts that cannot be checked; None if everything was checked.
+        Returns a description of the unchecked parts; None if everything was checked.
         """
 
     def warnings(self, steps: Sequence[Any]) -> Iterable[str]:
@@ -38,7 +38,7 @@ class Noun(ABC):
         return ()
 
     def prepare(self, step: Any) -> None:
-        """Read the data that a step needs. This is done for all steps before the first step is carried out."""
+        """Read the secrets that a step needs. Called for all steps before the first step is carried out."""
         return
 
     @abstractmethod
@@ -76,10 +76,7 @@ def carry_out(svc: Context, noun: Noun, steps: Sequence[PlanStep[Any, Any]], opt
 
 @contextmanager
 def _about_step(noun: Noun, step: PlanStep[Any, Any]) -> Iterator[None]:
-    """Add the name of the domain, role or job of a step to errors in the block.
-
-    Also note in the error that the step can be repeated.
-    """
+    """Add the step's domain, role or job to errors in the block, and mark the step as repeatable."""
     try:
         yield
     except (ServiceError, Unavailable) as error:

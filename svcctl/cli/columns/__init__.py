@@ -1,4 +1,4 @@
-"""The columns of lists, one module per noun. Completion reads these modules, so they do not import any command."""
+"""The columns of lists, in modules such as `job`. Completion reads these modules, so they do not import any command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LISTS = {
     "profile list": ("profile", "PROFILES"),
     "tables": ("tables", "TABLES"),
 }
-"""The module and the listing of each command that has --columns and --sort."""
+"""The commands with --columns and --sort, each with the names of its module in this package and of its listing."""
 
 
 def column_names(command: str) -> tuple[str, ...]:

@@ -31,10 +31,7 @@ _ERROR = ListField[Watched](
 )
 _QUERY = ListField[Watched]("query", attrgetter("job.query"))
 _IS_FAILING = ListField[Watched]("failing", lambda row: models.status_text(row.job) == models.FAILING, "bool")
-"""A column in formats for programs only.
-
-In these formats, the status is the service's own word, which does not show failures.
-"""
+"""A column of formats for programs, such as csv. In these formats, the status of a failing job is RUNNING."""
 
 # A narrow terminal leaves out the last columns, so the most important columns come first.
 _SHORT_ID = replace(_ID, value=attrgetter("short"))
@@ -43,7 +40,7 @@ _LAG_IN_WORDS = replace(_LAG_FIELD, shown=lambda row: None if row.lag is None el
 
 
 def _only_generated(jobs: Sequence[Watched]) -> bool:
-    """Return whether any of the jobs has a number of generated events, but no number of sent events."""
+    """Return whether any job has a count of generated events, but no count of sent events."""
     return any(row.job.events_sent is None and row.job.event_generated is not None for row in jobs)
 
 

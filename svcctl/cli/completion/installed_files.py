@@ -50,8 +50,7 @@ def remove(environment: Mapping[str, str], page_names: Iterable[str]) -> Removed
 
     Raises UsageError for a file that cannot be read or removed.
 
-    `page_names` are the names of this version's manual pages. If a changed file has another name, the file is not
-    reported, because it does not belong to svcctl.
+    `page_names` are the names of this version's manual pages. Changed files with other names are not reported.
     """
     removed, manual, names = Removed(), manual_directory(environment), set(page_names)
     for row in SHELLS.values():
@@ -69,10 +68,7 @@ def remove(environment: Mapping[str, str], page_names: Iterable[str]) -> Removed
 
 
 def stale_lines(environment: Mapping[str, str]) -> Iterator[tuple[Path, int]]:
-    """Yield the lines in start files of shells that load a missing script.
-
-    Each line is a pair of file and line number.
-    """
+    """Yield the file and number of each line, in a shell's start files, that loads a missing completion script."""
     user = home.expanded_path("~")
     zsh = Path(environment.get("ZDOTDIR") or user)
     gone = [path for row in SHELLS.values() if not (path := row.place(environment)).exists()]

@@ -35,7 +35,7 @@ from svcctl.service import process
 from svcctl.words import counted
 
 PROMPT_WAIT_SECONDS = 0.3
-"""The number of seconds for which a shell prompt waits for a service."""
+"""The maximum number of seconds that a shell prompt waits for a service."""
 ASKING = 5
 """The number of seconds after which the child process gives up its request."""
 
@@ -57,13 +57,10 @@ class NameKind:
     """
 
     names: Callable[[Context, str], Pairs]
-    """The function that lists the names.
-
-    If it needs a domain or a table, its text argument is the name of the domain or table.
-    """
+    """The function that lists the names. Its text argument is a domain, a table or a query, or else empty."""
     seconds: int = 0
     includes: Callable[[str], bool] = lambda meaning: True
-    """A function that returns whether a name is of this kind. Its argument is the description of the name."""
+    """A function that receives the description of a listed name, and returns whether the name is of this kind."""
 
 
 def names(svc: Context, kind: str, of: str = "") -> Pairs:
@@ -107,10 +104,7 @@ def _jobs(svc: Context, of: str) -> Pairs:
 
 
 def _tables(svc: Context, of: str) -> Pairs:
-    """Return the tables of the local service.
-
-    For other services, the list is empty, because the interface cannot list tables.
-    """
+    """Return the tables of the local service. Other services cannot list their tables."""
     from svcctl.api import own_service
 
     return [(table.name, ", ".join(table.column_names)) for table in own_service.status(svc.connect()).tables]
@@ -127,8 +121,7 @@ def _loaded(svc: Context, of: str) -> Pairs:
 def _columns(svc: Context, of: str) -> Pairs:
     """Return the columns of a table, of a query, or of the list that a command prints.
 
-    bash passes a query as it was typed, perhaps with quotes. If a query does not name its columns, the columns of its
-    table are returned.
+    If a query does not name its columns, the columns of its table are returned.
     """
     if of.startswith("svcctl "):
         return [(name, "") for name in column_names(of.removeprefix("svcctl "))]
@@ -138,7 +131,7 @@ def _columns(svc: Context, of: str) -> Pairs:
 
 
 def _named(svc: Context, of: str, names: Callable[[str], Iterable[str]]) -> Pairs:
-    """Return the columns of a table, or the columns that the function `names` finds in a query."""
+    """Return the columns of the table `of`. If `of` is a query, return the columns that `names` finds in the query."""
     from svcctl.api import query
 
     named: Iterable[str] = (query.ALL_COLUMNS,)
@@ -151,10 +144,7 @@ def _named(svc: Context, of: str, names: Callable[[str], Iterable[str]]) -> Pair
 
 
 def _language(svc: Context, of: str) -> Pairs:
-    """Return words for the last clause of a query: the columns that the clause can name, and the words of the language.
-
-    If only a table is given, the columns of the table are returned.
-    """
+    """Return the words that can continue an unfinished query: columns, functions and keywords."""
     from svcctl.api import query
 
     words = [*((name, "function") for name in functions()), *((word, "keyword") for word in LANGUAGE)]
@@ -162,10 +152,7 @@ def _language(svc: Context, of: str) -> Pairs:
 
 
 def _unquoted(text: str) -> str:
-    """Return a word without its shell quotes.
-
-    A word that begins with a quote is in quotes, because a query never begins with one.
-    """
+    """Return a query without its shell quotes, which bash passes on."""
     if text[:1] not in ("'", '"'):
         return text
     try:
@@ -179,7 +166,7 @@ def _roles(svc: Context, of: str) -> Pairs:
 
 
 def _saved_queries(svc: Context, of: str) -> Pairs:
-    """Return the saved queries of the local service. The service need not be running, because its state is read."""
+    """Return the saved queries of the local service, from the database with its state. The service need not run."""
     if svc.profile.name not in BUILT_IN or not svc.files.state.exists():
         return []
     extras.need("service", "the local service")
@@ -201,11 +188,7 @@ def _states(svc: Context, of: str) -> Pairs:
 
 
 def _zones(svc: Context, of: str) -> Pairs:
-    """Return the names of time zones, except the names with GMT.
-
-    The completion scripts have the names with GMT in the form of the interface, in which GMT-2 means the zone
-    Etc/GMT+2.
-    """
+    """Return the names of time zones, except names with GMT. The completion scripts contain names such as GMT+2."""
     from zoneinfo import available_timezones
 
     return [(name, "") for name in sorted(available_timezones()) if "GMT" not in name]
@@ -272,7 +255,7 @@ def _read(svc: Context, path: Path) -> tuple[float, Pairs]:
 
 
 def _refresh(svc: Context, kind: NameKind, of: str, path: Path, known: Iterable[tuple[str, str]]) -> None:
-    """Fill the cache in a child process, and wait for the child for PROMPT_WAIT_SECONDS seconds.
+    """Fill the cache in a child process, and wait at most PROMPT_WAIT_SECONDS for the child process.
 
     If the request fails, the child process writes the known names again, so that the next press of Tab does not repeat
     the request.

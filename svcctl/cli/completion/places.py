@@ -9,10 +9,10 @@ table:
     svcctl query --format   the values of its option
     * --color               the values of an option of any command
     svcctl query --dest-param kafka
+                            the values of its option after `--dest kafka`
 
 Names, help and order come from the command tree, which Typer makes from an app. Values come from the `Completes`
-markers in the signatures of the commands. The tree has no public type, because Typer's copy of Click is private. Only
-attributes that Click documents are read.
+markers in the signatures of the commands. The tree has the type Any, because Typer has no public type for it.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class CompletedParameter:
 
 @dataclass(frozen=True, slots=True)
 class CompletedCommand:
-    """A command of the tree: its words, options, arguments and subcommands. Global options come last."""
+    """A command: its full name, options, arguments and subcommands. Global options come last."""
 
     path: str
     options: tuple[CompletedParameter, ...]
@@ -130,12 +130,12 @@ def _parameters(command: Any) -> tuple[list[CompletedParameter], list[CompletedP
 
 
 def _declared(callback: Any) -> Any:
-    """Return the function inside Typer's wrappers. The parameters of this function are the options of the command."""
+    """Return the function of a command without its wrappers. Its parameters are the options of the command."""
     return unwrap(callback, stop=lambda function: hasattr(function, "__signature__"))
 
 
 def markers(command: Any) -> Mapping[str, Completes]:
-    """Return the markers in the signature of a command's function, by parameter."""
+    """Return the `Completes` markers of a command's parameters, by the name of the parameter."""
     hints = get_type_hints(_declared(command.callback), include_extras=True) if command.callback else {}
     return {
         name: member
@@ -157,7 +157,7 @@ def table(tree: Any) -> CompletionTable:
 
 
 def _usual(tree_commands: Iterable[CompletedCommand]) -> Mapping[str, Values]:
-    """Return the usual values of each option. Most of the commands that have the option offer these values."""
+    """Return the values that most commands offer for an option, by the name of the option."""
     counts: dict[str, Counter[Values]] = {}
     for command in tree_commands:
         for option in command.options:
@@ -167,10 +167,7 @@ def _usual(tree_commands: Iterable[CompletedCommand]) -> Mapping[str, Values]:
 
 
 def _places(command: CompletedCommand, usual: Mapping[str, Values]) -> Iterator[CompletionPlace]:
-    """Yield the places of a command.
-
-    The usual values of an option are not included, because all commands together have one place for them.
-    """
+    """Yield the places of a command. An option with its usual values has a place such as `* --color`."""
     names = (Word(name, option.meaning) for option in command.options for name in option.long_names)
     yield CompletionPlace(f"{command.path} -", Values((*names, Word("--help", "Show the help page."))))
     for option in command.options:

@@ -54,9 +54,9 @@ def script(shell: Shell, tree: Any) -> str:
 
 
 def _cases(script_table: CompletionTable, shell: Shell) -> Iterator[str]:
-    """Yield a case of the script for each different list of words.
+    """Yield the cases of the script. Places with the same list of words share a case.
 
-    The first case that matches is used, so places with a `*` come last.
+    The shell uses the first case that matches, so places with a `*` come last.
     """
     answers: dict[tuple[int, Values], list[str]] = {}
     for place in script_table.places:
@@ -70,7 +70,7 @@ def _cases(script_table: CompletionTable, shell: Shell) -> Iterator[str]:
 
 
 def _starred(name: str) -> str:
-    """Convert the name of a place in a command line to a pattern of the shell.
+    """Convert the name of a place, such as `* --color`, to a pattern of the shell.
 
     A star matches any text, and all other characters are quoted.
     """

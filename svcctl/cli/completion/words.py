@@ -4,9 +4,8 @@
     OutputOpt = Annotated[Path, typer.Option("--output"), Completes(FILES)]
     IdArg = Annotated[str, typer.Argument(metavar="ID"), Completes("jobs")]
 
-Formats, operators, destinations and settings are rows of tables in other modules. The words for them come from a
-function. The function imports the table only when a script is written, so a command with the marker does not load the
-table.
+Instead of words, a marker can have a function that returns words. Modules that only such a function needs are imported
+when it is called, so commands start sooner.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from svcctl.dates.operators import Operator
 
 FILES, QUERY, EXPORTS = "files", "query", "exports"
-"""The kinds of words that scripts complete by themselves. The module `svcctl.cli.completion.names` has the other kinds.
+"""The kinds of words that completion scripts find themselves. `svcctl.cli.completion.names` has the other kinds.
 
 FILES are file names. In a QUERY, the names of tables are completed. EXPORTS are the states and the files of exports.
 """
@@ -44,7 +43,7 @@ class Completes(NamedTuple):
     """The words to offer for each value of --dest."""
 
     def known(self) -> tuple[Word, ...]:
-        """The words that are known in advance. If the words are rows of a table, the table is imported now."""
+        """Return the words of the marker. If `words` is a function, it is called."""
         return as_words(self.words() if callable(self.words) else self.words)
 
 
@@ -86,7 +85,7 @@ def end_dates() -> Iterator[Word]:
 
 
 def _dates(meaning: Callable[[Operator], str]) -> Iterator[Word]:
-    """Yield the date words of the interface. A word that takes a number is offered with some numbers."""
+    """Yield date words such as `today`. A word that takes a number is offered with the numbers 1, 2 and 7."""
     from svcctl.dates.operators import with_number
     from svcctl.dates.shorthand import ALL_OPERATORS
 
@@ -111,17 +110,14 @@ def date_formats() -> Iterable[str]:
 
 
 def destination_parameters() -> Iterator[Word]:
-    """Yield the parameters of all destinations, each key once."""
+    """Yield the parameters of all destinations, without duplicates."""
     from svcctl.api.destinations import TYPES
 
     return _parameters(parameter for row in TYPES.values() for parameter in row.parameters)
 
 
 def parameters_by_destination() -> Mapping[str, Words]:
-    """Return the parameters of destinations, by type.
-
-    The types are in lower case, because the scripts convert the typed type to lower case.
-    """
+    """Return the parameters of destinations, by type in lower case."""
     from svcctl.api.destinations import TYPES
 
     return {kind: tuple(_parameters(row.parameters)) for kind, row in TYPES.items()}

@@ -19,7 +19,7 @@ PARTS = {
     "examples": ("query-language", "\nExamples\n", "\nFunctions\n"),
     "proxy": ("environment", "\nProxies\n", "\nLimits\n"),
 }
-"""Topics that are parts of a page. Each has the page, the heading of the part, and the heading after the part."""
+"""Topics that are parts of a longer page: the page, the heading of the part, and the heading after the part."""
 
 
 LANGUAGE = (

@@ -1,9 +1,9 @@
-"""The pages of topics. Each page is a template, which is filled with the tables of the code when the page is printed.
+"""The pages of help topics. Each page is a template, which is filled with values when the page is printed.
 
-In a template, `@name@` is replaced with a value: a table between blank lines, or words in a paragraph. The function in
-`FILLED` returns the values by their names. Paragraphs are wrapped, but lines that begin with a blank are not changed.
-If a page is longer than a screen, the names of its sections are added below its title. The page of the query language
-is a file that `.ci/generate` writes. So this page can be printed even if the language is not installed.
+In a template, `@name@` is replaced with a value: a table between blank lines, or words in a paragraph. The functions in
+`FILLED` return the values by their names. Paragraphs are wrapped, but lines that begin with a blank are not changed. If
+a page is longer than a screen, the names of its sections are added below its title. The page of the query language is
+a complete file, which `.ci/generate` writes.
 """
 
 from __future__ import annotations

@@ -24,11 +24,10 @@ def read(
 ) -> Destination | None:
     """Return the destination; None if the user has given none of the options for destinations.
 
-    Unknown keys are sent, too, and `note` is called with a warning about them.
+    With a type `type_` from --dest, raises UsageError if the type is unknown, if a required key is missing, or if a
+    value is not allowed. `endless` means that the query has no end.
 
-    With --dest, raises UsageError if the type is unknown, if a required key is missing, or if a value is not allowed.
-    `endless` says that the query has no end. A type in a file may be a type that only another service knows. So if the
-    type is unknown, `note` is called with a warning, and no error is raised.
+    Unknown keys, and an unknown type in `file`, are accepted. `note` is called with a warning about each of them.
     """
     if type_ is None and file is None:
         if assignments:
@@ -52,8 +51,7 @@ def read(
 def warnings(destination: Destination) -> Iterator[tuple[str | None, str]]:
     """Yield warnings about an unknown type, or about keys that a known type does not have.
 
-    A warning is a pair of a key and a text. The key is None for a warning about the type. Unknown types and keys are
-    sent nevertheless.
+    A warning is a pair of a key and a text. The key is None for a warning about the type.
     """
     from svcctl.api import destinations
 
@@ -85,9 +83,10 @@ def _assignment(assignment: str) -> tuple[str, str]:
 
 
 def _in_file(kind: str, content: dict[str, Any], source: str) -> Destination:
-    """Return the destination in a file.
+    """Return the destination in the JSON object of a file.
 
-    In the file, the parameters are an object, a list of objects, or members of the same object as the type.
+    The object has the parameters in its member `params`, as an object or a list of objects. Without this member, all
+    members except `type` are parameters.
     """
     from svcctl.api.destinations import Destination
 

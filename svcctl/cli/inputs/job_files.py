@@ -43,10 +43,7 @@ RUNNING, STOPPED = "running", "stopped"
 Secret = Callable[[], str]
 """A function that returns a secret. It reads the secret on the first call only."""
 _TEXT_IN_HASHES = re.compile(r"-?\d+(?:\.\d+[eE]\d+|[eE].+)")
-"""A pattern for numbers that count as text in hashes, such as 1e3 and 1.5e3. YAML 1.1 reads such numbers as text.
-
-With this rule, the hashes of existing jobs stay the same.
-"""
+"""A pattern for numbers such as 1e3, which hashes treat as text because YAML 1.1 reads them as text."""
 _NAME_OF_FILES = {"s3": "s3.fileName", "hdfs": "file"}
 """The parameter that names the files of a destination, by the type of the destination."""
 
@@ -65,7 +62,10 @@ class WrittenJob:
     """The parameters without the secrets."""
     secrets: Mapping[str, Secret] = field(repr=False)
     hashes: Sequence[str]
-    """Three hashes of the definition: with texts as in the file, with all texts in quotes, and with no quotes."""
+    """Three hashes of the definition: with quotes as in the file, with all texts in quotes, and with no quotes.
+
+    A job has the same definition as this file if its hash is one of the three.
+    """
     state: str
     warnings: Sequence[str]
     """Warnings about unknown parts of the destination. Such parts are sent nevertheless."""
@@ -104,7 +104,7 @@ class WrittenJob:
 
     @property
     def question(self) -> QueryRequest:
-        """A request for no rows, which lets the service check the query.
+        """A request without rows, by which the service checks the query.
 
         If the job has an end, the range of the request is empty. Otherwise, the range begins now and has no end.
         """
@@ -115,9 +115,8 @@ class WrittenJob:
 def hash_of(query: str, end: Moment | None, type_: str, params: Mapping[str, Any]) -> str:
     """Return the hash of a job's definition: six digits for the whole definition, then two for the name of its files.
 
-    The whole definition is the query, the end of its range, and the destination without secrets. The start and the
-    state do not change the hash. An end relative to now is hashed as text, so that the hash stays the same later.
-    Secrets in URLs are masked before the URLs are hashed, because services may show such URLs masked.
+    The definition is the query, the end of its range, and the destination without secrets. An end relative to now is
+    hashed as text. URLs are hashed with their secrets masked, because services may show such URLs masked.
     """
     kind, end = destinations.canonical_type(type_), float(end) if isinstance(end, int) else end
     params = {key: mask_urls(value) if isinstance(value, str) else value for key, value in params.items()}
@@ -228,12 +227,12 @@ def _destination(document: YamlDocument) -> tuple[str, YamlDocument]:
 
 @dataclass(frozen=True, slots=True)
 class _Parameters:
-    """The parameters of a destination. Each mapping has the names of parameters as keys."""
+    """The parameters of a destination, by their names."""
 
     sent: Mapping[str, Any]
-    """The parameters that are not secrets, as they are sent."""
+    """The parameters that are not secrets, with the values to send."""
     hashed: Sequence[Mapping[str, Any]]
-    """The parameters for three hashes: as they are written, with all texts in quotes, and with no text in quotes."""
+    """The parameters for three hashes: with quotes as in the file, with all texts in quotes, and with no quotes."""
     secrets: Mapping[str, Secret]
     keys: Mapping[str, str]
     """The keys of all parameters as they are written in the file, by the names of the parameters."""
@@ -267,10 +266,9 @@ def _parameters(kind: str, document: YamlDocument) -> _Parameters:
 
 
 def _hashed(form: Form, written: str, sent: Any) -> tuple[Any, Any, Any]:
-    """Return the value of a parameter for the three hashes: as in the file, with quotes, and without quotes.
+    """Return a parameter's value for the three hashes: with quotes as in the file, with quotes, and without quotes.
 
-    A text without quotes may also be a JSON number, true or false. Then the hash is made from this number or boolean,
-    although the parameter is sent as text.
+    Without quotes, a text such as 5 or true is hashed as a number or a boolean.
     """
     if form.read is str:
         value = json_value(written)
@@ -282,10 +280,7 @@ def _hashed(form: Form, written: str, sent: Any) -> tuple[Any, Any, Any]:
 
 
 def _secret(document: YamlDocument, key: str, value: str) -> tuple[str, Secret] | None:
-    """Return the name of a parameter that is a secret, and a function that reads the secret.
-
-    Returns None for any other parameter.
-    """
+    """Return the name of a secret parameter, and a function that reads the secret; None for other parameters."""
     name, _, way = key.rpartition("_")
     if way in ("file", "command") and is_secret(name):
         return name, cache(partial(_read_secret, document, key, way, value))

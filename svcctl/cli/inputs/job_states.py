@@ -1,7 +1,4 @@
-"""The states of jobs in the value of an option, such as `--status running,failing`.
-
-States may be in upper or lower case.
-"""
+"""The states of jobs in the value of an option, such as `--status running,failing`, in upper or lower case."""
 
 from __future__ import annotations
 
@@ -21,10 +18,9 @@ def to_list(text: str | None, jobs: Callable[[], Iterable[Job]]) -> frozenset[st
 
 
 def to_wait_for(text: str, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
-    """Return the states in an option's text.
+    """Return the states to wait for, from an option's text.
 
-    Raises UsageError if the text has no state, or if a state is FAILING. Also raises UsageError for an unknown state,
-    because the command would wait for it forever.
+    Raises UsageError if the text has no state, an unknown state, or the state FAILING.
     """
     if not _named(text):
         raise UsageError(f"'{text}' does not name a state", hint=_listed(JobStatus))
@@ -37,7 +33,7 @@ def to_wait_for(text: str, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
 
 
 def _named(text: str | None) -> dict[str, str]:
-    """Return the states in an option's text in upper case, each with the word that was typed."""
+    """Return the states in an option's text. Each state in upper case is mapped to the word that was typed."""
     words = [word.strip() for word in (text or "").split(",")]
     return {word.upper(): word for word in words if word}
 

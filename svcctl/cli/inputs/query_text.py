@@ -16,7 +16,7 @@ from svcctl.cli.inputs.variables import filled, variables
 from svcctl.errors import Advice, CommandLine, UsageError
 
 _NAME = r"\w+(?:\.\w+)+"
-"""A pattern for the name of a table, which people sometimes type instead of a query."""
+"""A pattern for the name of a table, to recognise a table that was typed instead of a query."""
 _FILE = r"@?([\w./~-]{1,200})"
 _WAYS = "give it as an argument, on standard input, or with -F FILE"
 

@@ -22,7 +22,7 @@ from svcctl.words import choices, did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A mistake that the rules for roles have found, with its file, line and role."""
+    """A mistake in a role, with its file and line, and the rule for roles that found it."""
 
     file: str
     line: int | None
@@ -58,7 +58,7 @@ class WrittenRole:
 
     @property
     def granted_names(self) -> list[tuple[str, str]]:
-        """The policies and applications that the role grants by name, each with its field."""
+        """Pairs of a field and a name: the policies and applications that the role grants by name, without `*`."""
         named = (("policies", self.role.policies), ("applications", self.role.applications))
         return [(key, name) for key, names in named for name in names or () if name != EVERYTHING]
 
@@ -94,11 +94,7 @@ def require_sound(role: WrittenRole, *, update: bool = False) -> WrittenRole:
 
 
 def applied(role: WrittenRole) -> WrittenRole:
-    """Return the role if `apply` can use it.
-
-    Raises UsageError if the role has no name, because `apply` finds roles by their names. Also raises UsageError if the
-    role breaks a rule for updates.
-    """
+    """Return the role. Raises UsageError if the role has no name, or breaks a rule for updates."""
     role.document.needed("name")
     return require_sound(role, update=True)
 
@@ -213,7 +209,7 @@ class RoleOptions:
     def read(self, missing: str) -> list[WrittenRole]:
         """Return the roles in the file, or the role that the options describe.
 
-        If the user has given neither a file nor such options, raises UsageError with the message `missing`.
+        Raises UsageError with the message `missing` if there is neither a file nor a description.
         """
         values: dict[str, Any] = {
             "name": self.name,
@@ -235,9 +231,9 @@ class RoleOptions:
 
 
 def change(written: WrittenRole, named: str | None, count: int) -> tuple[str, Role]:
-    """Return the name of the role that an update changes, and the changes. `named` is the name on the command line.
+    """Return the name of the role to update, and the changes to the role.
 
-    `count` is the number of roles in the same file.
+    `named` is the name on the command line. `count` is the number of roles in the same file.
     """
     changes = written.role
     if named is not None and count > 1:

@@ -39,8 +39,8 @@ def _place(source: str, line: int | None) -> str:
 class YamlDocument:
     """A domain, role or job in a file: its fields, and the line of each field.
 
-    An inner field has a name such as `resourceIds.<label>`, or `resourceIds.<label>[0]` for the first element of a
-    list. A field may be a secret, so the repr does not show the fields.
+    In `lines`, an inner field has a name such as `resourceIds.<label>`. The first element of a list has a name such as
+    `resourceIds.<label>[0]`. A field may be a secret, so the repr does not show the fields.
     """
 
     fields: Mapping[str, Any] = field(repr=False)

@@ -50,7 +50,7 @@ _WITH_IPV4 = (
 The second value is the number of bits that follow the IPv4 address in the IPv6 address.
 """
 _METADATA = tuple(map(ip_address, ("168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254")))
-"""The addresses, outside of link-local networks, at which clouds have metadata services."""
+"""The addresses of metadata services of clouds, except link-local addresses."""
 _NOT_PUBLIC = tuple(map(ip_network, ("192.0.0.0/24", "64:ff9b:1::/48", "2001::/32", "5f00::/16", "fec0::/10")))
 """Networks that `is_global` of some Python versions wrongly reports as public: local NAT64, Teredo, site-local."""
 
@@ -187,10 +187,9 @@ def _inner(address: Address) -> IPv4Address | None:
 
 
 def _is_own(address: Address) -> bool:
-    """Whether an address belongs to this machine.
+    """Whether an address belongs to this machine. Nothing is sent to the address.
 
-    To connect to one of its own addresses, a machine uses the same address as the source address. This function only
-    asks the system for the source address, and sends nothing.
+    The address is the machine's own if the system would use the same address as the source of a connection to it.
     """
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:

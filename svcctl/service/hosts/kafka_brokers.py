@@ -1,12 +1,12 @@
 """The brokers of a Kafka cluster, and whether the service may connect to them.
 
-The Kafka library resolves names and opens connections itself, and has no filter for hosts. So the hosts of
-`bootstrap.servers` are checked before the library gets the list. The list for the library has the checked addresses of
-the hosts, except for TLS and Kerberos, which need the names of the hosts.
+The Kafka library resolves names and opens connections itself. So the hosts of `bootstrap.servers` are checked before
+the library gets the list. In the list for the library, the checked addresses replace the names of the hosts. TLS and
+Kerberos need the names, so with them the names stay in the list.
 
 The cluster then sends the library a list of all brokers. These brokers are checked before any data is sent to them. A
-broker that joins the list later is checked within a second. If a name gets another address between the check and the
-connection, this is not detected.
+broker that is added later is checked within about a second. A name that gets another address after the check is not
+detected.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Brokers:
     def __init__(self, allowed: AllowedHosts) -> None:
         self._allowed = allowed
         self._names: dict[str, str] = {}
-        """The brokers as written in the parameters of the job. The keys are the brokers as written for the library."""
+        """Maps each broker in the library's list to the broker in the parameters of the job."""
         self._checked: set[tuple[str, int]] = set()
         self._refused: HostRefused | None = None
 
@@ -56,13 +56,13 @@ class Brokers:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Settings of the Kafka library. With these settings, the library reports the brokers it knows."""
+        """The settings with which the Kafka library reports the brokers that it knows."""
         if self._allowed.unlimited:
             return {}
         return {"statistics.interval.ms": WATCH_MILLISECONDS, "stats_cb": self._watch}
 
     def name(self, broker: str) -> str:
-        """Return a broker as written in the parameters of the job. `broker` is written as in the library's messages."""
+        """Convert a broker in a message of the library to the broker in the parameters of the job."""
         return self._names.get(broker, broker)
 
     def check(self, brokers: Iterable[tuple[str, int]]) -> None:

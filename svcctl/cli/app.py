@@ -40,7 +40,7 @@ def _page(command: Any, ctx: Any) -> str:
 
 @contextmanager
 def _in_plain_words(command: Any, ctx: Any, args: list[str]) -> Iterator[None]:
-    """Convert Typer's errors in the block to UsageErrors, with the value of the option as it was typed."""
+    """Convert Typer's errors in the block to UsageErrors."""
     typed = list(args)  # Typer removes the arguments from the list
     try:
         yield
@@ -89,11 +89,11 @@ class Command(TyperCommand):
 
 
 class NoVerb(UsageError):
-    """An error for a noun that was typed without a verb. The message is the help page of the noun."""
+    """An error for a noun without a verb, such as `svcctl job`. The message is the help page of the noun."""
 
 
 class CommandGroup(TyperGroup):
-    """A noun, or the root command. The error for an unknown command names the command that was probably meant."""
+    """A noun such as `svcctl job`, or the root command. Errors for unknown commands suggest a command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args in ([], ["--"]) and self.no_args_is_help:
@@ -154,7 +154,7 @@ class _Default(Command):
 
 
 def unknown(ctx: Any, words: list[str], commands: list[str]) -> UsageError:
-    """Return the error for an unknown command of a noun.
+    """Return the error for an unknown command of a noun such as `svcctl job`.
 
     `words` are the words that were typed after the noun. `commands` are the commands of the noun.
     """
@@ -209,7 +209,7 @@ class App(typer.Typer):
         return super().command(name, **{"cls": Command, **settings})
 
     def keep(self, verb: str) -> None:
-        """Keep only the verb `verb` in each noun that has it, so that Typer does not build the other commands."""
+        """Keep only the command `verb` in each group that has it, so that Typer does not build the other commands."""
         for group in self.registered_groups:
             noun = copy.copy(group.typer_instance)
             if noun and (commands := [command for command in noun.registered_commands if _name(command) == verb]):

@@ -110,9 +110,9 @@ class Context:
         return resolved
 
     def profiles_at(self, base_url: str) -> list[str | None]:
-        """Return the names of profiles with this base URL, for the option -p.
+        """Return the values of the option -p that select a profile with this base URL.
 
-        If the profile in use has this URL, the list has only the current value of -p, which may be None.
+        If the profile in use has this URL, only the current value of -p is returned, which is None without -p.
         """
         # The names are for a hint, so a profile or a profiles file that cannot be read is not reported.
         with suppress(SvcctlError):
@@ -173,7 +173,7 @@ class Context:
     def late(self, seconds: float, otherwise: SvcctlError) -> SvcctlError:
         """Return the error to raise when the time of --max-time is over.
 
-        The error has the message of the last failed attempt. Without such a message, `otherwise` is returned.
+        The error has the message of the last attempt, if this attempt has failed. If not, `otherwise` is returned.
         """
         trouble = self.diagnostics.trouble
         if trouble is None:

@@ -61,7 +61,7 @@ def _number_format(data: Data) -> str:
 
 
 def _piped(command: str, data: Data) -> CommandLine:
-    """Return a shell command that pipes the output of another command into the command `load`."""
+    """Return a shell command that pipes the output of `command` into a load."""
     return CommandLine(f"{command} | {data.get('load', 'svcctl service load - -t …')}")
 
 

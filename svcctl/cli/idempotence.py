@@ -20,10 +20,10 @@ ALLOWED = "--if-needed allows that"
 
 @contextmanager
 def done_if(wanted: bool, says_done: Callable[[ServiceError], bool], note: Note) -> Iterator[None]:
-    """If `wanted` is true, replace an error of the block with a note if there is nothing to do.
+    """Print a note instead of raising an error, if the error says that there is nothing to do.
 
-    `says_done` returns whether an error means that there is nothing to do. If `wanted` is false, a hint is added to
-    such an error if it is a Conflict.
+    `says_done` returns whether an error of the block says this. If `wanted` is false, all errors are raised. Then a
+    Conflict that says this gets a hint.
     """
     try:
         yield

@@ -39,7 +39,7 @@ from svcctl.terminal import standard_streams
 from svcctl.terminal.standard_streams import wants_color
 
 HIDDEN = {"complete": "completion", "manual-pages": "completion"}
-"""The commands that no help page lists, each with the noun whose module has the command.
+"""The commands that no help page lists, each with the name of the module that has the command.
 
 Completion scripts and packagers use these commands.
 """
@@ -161,7 +161,7 @@ def root(
 
 
 class Root(CommandGroup):
-    """The root command, which imports the module of a noun only when a command line names the noun.
+    """The root command, which imports the module of a noun, such as `job`, only when a command line names the noun.
 
     Before the import, the noun is only a name and a description.
     """
@@ -171,7 +171,7 @@ class Root(CommandGroup):
         self.commands = {noun: Command(noun, help=meaning) for noun, meaning in NOUNS.items()}
 
     def load(self, *nouns: str, verb: str = "") -> None:
-        """Import the modules of nouns. If a noun has the verb `verb`, the noun's other verbs are left out."""
+        """Import the modules of nouns such as `job`. If a noun has the verb `verb`, its other verbs are left out."""
         app = App()
         for noun in nouns:
             importlib.import_module(f"svcctl.cli.commands.{noun}").register(app)

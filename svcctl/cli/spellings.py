@@ -97,7 +97,10 @@ MEANT: Mapping[str, tuple[str, ...]] = {
     "edit": ("update", "set"),
     **dict.fromkeys(("test", "validate"), ("check", "lint", "verify")),
 }
-"""Verbs of other tools, each with the verbs of svcctl that it may mean. The first verb that a noun has is suggested."""
+"""Verbs of other tools, each with the verbs of svcctl that it may mean.
+
+The first verb that a noun such as `job` has is suggested.
+"""
 
 COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("search", "from"), "query 'from …' --from 1h"),
@@ -129,7 +132,7 @@ def verb(name: str, known: Collection[str]) -> str:
 
 
 def meant(noun: str, words: Sequence[str], known: Collection[str]) -> str | None:
-    """Return the command that a user probably meant by unknown words after a noun; None if there is no such command.
+    """Return the command that a user probably meant by unknown words after a noun such as `job`, or None.
 
     `known` are the verbs of the noun. `noun` is empty if the words are at the beginning of a command line.
     """

@@ -216,7 +216,7 @@ def _make_credentials(files: ServiceFiles) -> dict[str, dict[str, str]]:
 
 
 def place(files: ServiceFiles) -> str:
-    """Return the identifier of the service in a directory. A copy of the directory has the same identifier."""
+    """Return the identifier of the service that uses these files. Copies of the files have the same identifier."""
     import hashlib
 
     return hashlib.sha256(credentials(files, BUILT_IN[0])["api_key"].encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
 """The steps of `job apply`: jobs in files, compared with the jobs of the service.
 
-Services do not show the parameters of a job's destination. So a job is launched with a name that ends in a hash of the
-job's definition, such as nightly-auth.3f2a9c1b. If the definition changes, the hash changes, too.
+Some services do not show the parameters of a job's destination. So a job is launched with a name that ends in a hash of
+the job's definition, such as nightly-auth.3f2a9c1b. If the definition changes, the hash changes, too.
 
 A changed job is replaced by a new job that continues where the old job stopped. svcctl's local service launches the new
 job and stops the old job in one transaction. With another service, svcctl first stops the old job. Then svcctl launches
@@ -68,7 +68,7 @@ class DomainJobs(Noun):
 
     @cached_property
     def is_own(self) -> bool:
-        """Whether the service is svcctl's own local service, and not another implementation of the interface."""
+        """Whether the service is svcctl's local service."""
         return own_service.table_names(self.client) is not None
 
     def steps(self, written: Sequence[WrittenJob], *, prune: bool) -> list[JobStep]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 UNREADABLE = Role()
-"""A placeholder for a role that the service cannot show. Nobody knows whether the role exists."""
+"""A placeholder for a role that the service cannot show. The role may or may not exist."""
 NOT_CHECKED = "the names of policies and applications (rule 7), which this service does not list"
 
 RoleStep = PlanStep[WrittenRole, Role]
@@ -123,6 +123,6 @@ def differences(current: Role, wanted: Role) -> list[FieldDifference]:
 
 
 def grants(written: WrittenRole, domain: str, action: Action) -> list[str]:
-    """Return a warning in a list if a role grants all policies, applications or resources, or else an empty list."""
+    """Return a list with a warning if a role grants all policies, applications or resources; otherwise, return []."""
     granted = written.grants_all(update=action is not Action.CREATE)
     return [f"{written.label} grants {granted} of {domain}, including future ones."] if granted else []

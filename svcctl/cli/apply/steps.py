@@ -76,7 +76,7 @@ def carry_out(svc: Context, noun: Noun, steps: Sequence[PlanStep[Any, Any]], opt
 
 @contextmanager
 def _about_step(noun: Noun, step: PlanStep[Any, Any]) -> Iterator[None]:
-    """Add the step's domain, role or job to errors in the block, and mark the step as repeatable."""
+    """Add the name of the step's domain, role or job to errors in the block."""
     try:
         yield
     except (ServiceError, Unavailable) as error:

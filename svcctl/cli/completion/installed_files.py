@@ -68,7 +68,10 @@ def remove(environment: Mapping[str, str], page_names: Iterable[str]) -> Removed
 
 
 def stale_lines(environment: Mapping[str, str]) -> Iterator[tuple[Path, int]]:
-    """Yield the file and number of each line, in a shell's start files, that loads a missing completion script."""
+    """Yield the lines in .bashrc and similar files that load a missing completion script.
+
+    Each line is a pair of file and line number.
+    """
     user = home.expanded_path("~")
     zsh = Path(environment.get("ZDOTDIR") or user)
     gone = [path for row in SHELLS.values() if not (path := row.place(environment)).exists()]

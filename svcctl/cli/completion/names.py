@@ -57,7 +57,7 @@ class NameKind:
     """
 
     names: Callable[[Context, str], Pairs]
-    """The function that lists the names. Its text argument is a domain, a table or a query, or else empty."""
+    """The function that lists the names. Its text argument is empty, or a domain, a table or a query."""
     seconds: int = 0
     includes: Callable[[str], bool] = lambda meaning: True
     """A function that receives the description of a listed name, and returns whether the name is of this kind."""

@@ -92,7 +92,7 @@ class CompletedCommand:
 
 
 def commands(tree: Any) -> Iterator[CompletedCommand]:
-    """Yield all visible commands. The commands of a noun follow the noun."""
+    """Yield all visible commands. Each group, such as `svcctl job`, comes before its commands."""
     own, _ = _parameters(tree)
     return _commands(tree, "svcctl", [option for option in own if "--version" not in option.names])
 
@@ -167,7 +167,10 @@ def _usual(tree_commands: Iterable[CompletedCommand]) -> Mapping[str, Values]:
 
 
 def _places(command: CompletedCommand, usual: Mapping[str, Values]) -> Iterator[CompletionPlace]:
-    """Yield the places of a command. An option with its usual values has a place such as `* --color`."""
+    """Yield the places of a command.
+
+    If an option has the same values in most commands, its place is for all commands, such as `* --color`.
+    """
     names = (Word(name, option.meaning) for option in command.options for name in option.long_names)
     yield CompletionPlace(f"{command.path} -", Values((*names, Word("--help", "Show the help page."))))
     for option in command.options:

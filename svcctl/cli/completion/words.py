@@ -4,8 +4,7 @@
     OutputOpt = Annotated[Path, typer.Option("--output"), Completes(FILES)]
     IdArg = Annotated[str, typer.Argument(metavar="ID"), Completes("jobs")]
 
-Instead of words, a marker can have a function that returns words. Modules that only such a function needs are imported
-when it is called, so commands start sooner.
+Instead of words, a marker can have a function that returns words. The function is called only when words are needed.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from svcctl.dates.operators import Operator
 
 FILES, QUERY, EXPORTS = "files", "query", "exports"
-"""The kinds of words that completion scripts find themselves. `svcctl.cli.completion.names` has the other kinds.
+"""The kinds of words with special code in the completion scripts. `svcctl.cli.completion.names` has the other kinds.
 
 FILES are file names. In a QUERY, the names of tables are completed. EXPORTS are the states and the files of exports.
 """

@@ -15,7 +15,7 @@ from svcctl.cli.help import PAGE_WIDTH
 EVERYWHERE = "Global options (-p, -v, -q, --timeout) may stand anywhere: see 'svcctl --help'."
 MIN_WIDTH = 20
 _LITERAL = "\b"
-"""The character at the beginning of a docstring's paragraph if the lines of the paragraph must not be wrapped."""
+"""The first character of each paragraph of a help text that must not be wrapped."""
 
 MAX_LISTED_OPTIONS = 12
 """The maximum number of options in one list.
@@ -32,7 +32,7 @@ HELP: Row = ("-h, --help", "Show this page.")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The help page of a command, or of a noun and its commands."""
+    """The help page of a command, or of a group of commands."""
 
     path: str
     usage: str

@@ -24,8 +24,8 @@ def read(
 ) -> Destination | None:
     """Return the destination; None if the user has given none of the options for destinations.
 
-    With a type `type_` from --dest, raises UsageError if the type is unknown, if a required key is missing, or if a
-    value is not allowed. `endless` means that the query has no end.
+    If --dest gives the type `type_`, raises UsageError for an unknown type, a missing required key, or a value that is
+    not allowed. `endless` means that the query has no end.
 
     Unknown keys, and an unknown type in `file`, are accepted. `note` is called with a warning about each of them.
     """

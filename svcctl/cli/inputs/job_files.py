@@ -43,7 +43,7 @@ RUNNING, STOPPED = "running", "stopped"
 Secret = Callable[[], str]
 """A function that returns a secret. It reads the secret on the first call only."""
 _TEXT_IN_HASHES = re.compile(r"-?\d+(?:\.\d+[eE]\d+|[eE].+)")
-"""A pattern for numbers such as 1e3, which hashes treat as text because YAML 1.1 reads them as text."""
+"""A pattern for numbers such as 1e3. They are hashed as text, because YAML 1.1 reads them as text."""
 _NAME_OF_FILES = {"s3": "s3.fileName", "hdfs": "file"}
 """The parameter that names the files of a destination, by the type of the destination."""
 
@@ -68,7 +68,7 @@ class WrittenJob:
     """
     state: str
     warnings: Sequence[str]
-    """Warnings about unknown parts of the destination. Such parts are sent nevertheless."""
+    """Warnings about an unknown type or unknown parameters of the destination, which are sent, too."""
 
     @property
     def files(self) -> str | None:
@@ -104,7 +104,7 @@ class WrittenJob:
 
     @property
     def question(self) -> QueryRequest:
-        """A request without rows, by which the service checks the query.
+        """A request for no rows of the query. The service checks the query when it gets this request.
 
         If the job has an end, the range of the request is empty. Otherwise, the range begins now and has no end.
         """

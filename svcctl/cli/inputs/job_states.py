@@ -1,4 +1,4 @@
-"""The states of jobs in the value of an option, such as `--status running,failing`, in upper or lower case."""
+"""The states of jobs in the value of an option, such as `--status running,failing`. Case does not matter."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def zone_name(text: str) -> str:
-    """Return a time zone's name as the service writes it. Raises UsageError for `local` and for an unknown zone."""
+    """Return the name of a time zone for a load. Raises UsageError for `local` and for an unknown zone."""
     from svcctl.dates.zones import named_zone
 
     return named_zone(text).shared_name

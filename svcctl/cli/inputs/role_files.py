@@ -22,7 +22,7 @@ from svcctl.words import choices, did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A mistake in a role, with its file and line, and the rule for roles that found it."""
+    """A mistake in a role: the file, the line and the role, the violated rule for roles, and the message."""
 
     file: str
     line: int | None
@@ -58,7 +58,7 @@ class WrittenRole:
 
     @property
     def granted_names(self) -> list[tuple[str, str]]:
-        """Pairs of a field and a name: the policies and applications that the role grants by name, without `*`."""
+        """The names of the granted policies and applications, each in a pair with its field. `*` is left out."""
         named = (("policies", self.role.policies), ("applications", self.role.applications))
         return [(key, name) for key, names in named for name in names or () if name != EVERYTHING]
 
@@ -209,7 +209,7 @@ class RoleOptions:
     def read(self, missing: str) -> list[WrittenRole]:
         """Return the roles in the file, or the role that the options describe.
 
-        Raises UsageError with the message `missing` if there is neither a file nor a description.
+        Raises UsageError with the message `missing` if the user has given none of the options.
         """
         values: dict[str, Any] = {
             "name": self.name,

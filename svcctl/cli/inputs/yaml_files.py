@@ -150,8 +150,9 @@ def unique(documents: Iterable[YamlDocument], kind: str) -> None:
 
 
 def fill(documents: Sequence[YamlDocument], assignments: Sequence[str]) -> list[YamlDocument]:
-    """Replace each `{{name}}` in the texts of documents: in `query` with a quoted literal, elsewhere without quotes.
+    """Replace each `{{name}}` in the texts of documents with the value of the variable.
 
+    In the field `query`, the value is inserted as a quoted literal. In other fields, it is inserted without quotes.
     Raises UsageError if a variable has no value, or if a variable that has a value is in no text.
     """
     values = variables(assignments)

@@ -56,7 +56,7 @@ _NOT_PUBLIC = tuple(map(ip_network, ("192.0.0.0/24", "64:ff9b:1::/48", "2001::/3
 
 
 class HostRefused(Unavailable):
-    """The service may not connect to this host. The operator may later change the setting and allow the host."""
+    """The error for a host that the service may not connect to. The operator can later allow the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +187,10 @@ def _inner(address: Address) -> IPv4Address | None:
 
 
 def _is_own(address: Address) -> bool:
-    """Whether an address belongs to this machine. Nothing is sent to the address.
+    """Whether an address belongs to this machine.
 
-    The address is the machine's own if the system would use the same address as the source of a connection to it.
+    The function asks the system for the source address of a connection to the address. An address of this machine is
+    its own source address. Nothing is sent.
     """
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:

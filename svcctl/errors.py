@@ -55,11 +55,7 @@ class Advice(str):
 
 
 def commands_in(text: str) -> tuple[str, ...]:
-    """Return the known command lines in a text.
-
-    The command lines in an Advice are known. A CommandLine is itself a command line. For any other text, the result is
-    empty.
-    """
+    """Return the command lines in an Advice or a CommandLine. For any other text, the result is empty."""
     return (text,) if isinstance(text, CommandLine) else text.commands if isinstance(text, Advice) else ()
 
 
@@ -86,14 +82,15 @@ class ErrorSubject(NamedTuple):
 
 
 class SvcctlError(Exception):
-    """The base class of all errors. An error has a one-line message with the caller's own value, and often a hint.
+    """The base class of all errors. An error has a one-line message, and often a hint.
 
     The message of an error never changes. Code that catches an error may know more about the error. Such code sets
     another field, adds a note (`add_note`), or raises an error of the same class with another message (`saying`).
 
-    `reason` identifies the cause of the error for programs. The reason is in lower case, with hyphens. Each class has a
-    general reason. `data` contains the values in the message, and can be written as JSON. The service and the client
-    never name an svcctl command in a hint. The command line makes such hints from `reason` and `data`.
+    `reason` identifies the cause of the error for programs. The reason is in lower case, with hyphens. If an error has
+    no reason of its own, it has the reason of its class. `data` contains the values in the message, and can be written
+    as JSON. The service and the client library never name a command of svcctl in a hint. The command-line program makes
+    such hints from `reason` and `data`.
     """
 
     reason = "failed"
@@ -117,10 +114,7 @@ class SvcctlError(Exception):
             self.data = data
 
     def __reduce__(self) -> Any:
-        """Pickle the error so that unpickling does not call the constructor, because subclasses have other parameters.
-
-        So every error can be sent to another process.
-        """
+        """Pickle the error without its constructor, because subclasses have constructors with other parameters."""
         return type(self).__new__, (type(self), *self.args), {**vars(self), "data": dict(self.data)}
 
     def advised_by(self, cause: SvcctlError) -> Self:
@@ -150,7 +144,7 @@ class ProfileError(UsageError):
 
 
 class MissingExtra(UsageError):
-    """A feature that needs packages which are not installed. The hint is the command that installs these packages."""
+    """A feature that needs missing packages. The hint is the command that installs these packages."""
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(
@@ -224,7 +218,7 @@ class NotFound(ServiceError):
 class Conflict(ServiceError):
     """An operation that the state of its object does not allow.
 
-    The reason is domain error 117, job status 101 or 108, or HTTP 409.
+    The service reports domain error 117, job status 101 or 108, or HTTP 409.
     """
 
     reason = "conflict"
@@ -233,8 +227,8 @@ class Conflict(ServiceError):
 class Unavailable(SvcctlError):
     """No usable answer after all retries.
 
-    If an HTTP status is the reason, `status` is this HTTP status. If the service asks for a delay, `retry_after` is the
-    delay in seconds.
+    `status` is the HTTP status of the last answer, if the status caused the error. `retry_after` is the delay in
+    seconds, if the service asked for a delay.
     """
 
     reason = "unavailable"
@@ -248,7 +242,7 @@ class Unavailable(SvcctlError):
 
 
 class MalformedAnswer(Unavailable):
-    """A successful answer without a list, a record or a member that the interface promises."""
+    """A successful answer that lacks a list, a record or a member of the documented answer."""
 
 
 class IncompleteResult(SvcctlError):
@@ -340,7 +334,7 @@ class Terminated(BaseException):
 
 
 class Interrupted(Terminated):
-    """An interruption by Ctrl-C, with a note for the user. A KeyboardInterrupt would lose the note in Typer."""
+    """An interruption by Ctrl-C, with a note for the user. The library Typer would lose a KeyboardInterrupt's note."""
 
 
 class Declined(Exception):

@@ -15,7 +15,7 @@ from svcctl.errors import NotFound, SvcctlError
 LIKENESS = 0.7
 """The minimum similarity of a mistyped name and a suggested name, from 0 to 1."""
 MIN_WORD_LETTERS = 2
-"""The minimum length of a mistyped word for which longer names that contain the word are suggested, in letters."""
+"""The minimum length of a typed word for which a longer name is suggested, such as statusCode for status."""
 NAMED = 5
 """The maximum number of names that a sentence lists."""
 CHOICES = 20
@@ -30,7 +30,7 @@ FORMAT_NAMES: Mapping[str, str] = {
 }
 """Other names that are accepted for formats, with the standard name of each format."""
 DESTINATION_TYPES = ("Kafka", "S3", "HDFS", "donothing")
-"""The types of destinations, as the interface spells them.
+"""The types of destinations, as the HTTP interface spells them.
 
 The case of a type is ignored, because services report types in lower case.
 """
@@ -49,7 +49,7 @@ _CERTIFICATE = r"(?:^|[._-])(?:ca|cert(?:ificate)?s?|chain)(?:$|[._-]|pem)"
 The expression is applied to names that `_PEM` matches.
 """
 _HARMLESS = r"(?:location|file|path|type|provider|class|serializer|algorithm|endpoint[._-]?url)$"
-"""A regular expression for names with a value that is not secret, such as the path or the type of a secret."""
+"""A regular expression for names whose values are not secret, such as `token_path` and `keystore_type`."""
 _USER_INFO = (
     r"(?<=://)(?:"
     r"[^\s/?#\"<>]*@"
@@ -66,7 +66,7 @@ _WORDS = r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+"
 def is_secret(name: str) -> bool:
     """Return whether a parameter, field or header with this name has a secret value, which must not be shown.
 
-    svcctl may not know the name. So a name counts as secret if it contains a word that is common in names of secrets.
+    A name counts as secret if it contains a word that is common in names of secrets, such as password.
     """
     lowered = name.lower()
     if re.search(_HARMLESS, lowered):
@@ -95,8 +95,8 @@ def mask_urls(text: str) -> str:
 def nearest(name: str, candidates: Iterable[str], likeness: float = LIKENESS) -> str | None:
     """Return the candidate that is most similar to `name`.
 
-    A candidate with the same letters in another order comes first. Returns None if no candidate is similar, or if
-    `name` is itself a candidate.
+    A candidate with the same letters in another order counts as the most similar. Returns None if no candidate is
+    similar, or if `name` is itself a candidate.
     """
     from difflib import get_close_matches
 
@@ -153,10 +153,7 @@ def choices(names: Iterable[str]) -> str:
 
 
 def some(names: Sequence[str], most: int = NAMED) -> str:
-    """Return a text with the first names, and with the number of further names.
-
-    Every message that lists names uses this function.
-    """
+    """Return a text with the first names, and with the number of further names."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
@@ -168,13 +165,11 @@ def suggesting(
     *,
     when: Callable[[NotFound], bool] = lambda error: True,
 ) -> Iterator[None]:
-    """Add a note to a NotFound error that the `with` block raises.
+    """Add a note to a NotFound error in the `with` block. The note suggests the candidate most similar to `name`.
 
-    The note suggests the candidate most similar to `name`.
-
-    `candidates` is called only after the error. If no candidate is similar and the error has no hint, the note lists
-    the first candidates. For this list, `what` must be the noun for the candidates, in the plural. `when` decides
-    whether an error gets a note.
+    If no candidate is similar and the error has no hint, the note lists the first candidates. For this list, `what`
+    must be the noun for the candidates, in the plural. `candidates` is called only after an error. `when` decides
+    whether the error gets a note.
     """
     try:
         yield
@@ -193,8 +188,7 @@ def suggesting(
 def plural(number: int, singular: str, many: str | None = None) -> str:
     """Return the form of a noun or verb that fits a number: query for 1, otherwise queries.
 
-    `many` is the plural of a word for which the usual rule gives a wrong plural. Examples are verbs, and nouns with
-    other words after them.
+    `many` is the plural. Without `many`, the plural is formed by the usual rule for nouns.
     """
     return (
         singular

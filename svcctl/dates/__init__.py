@@ -1,1 +1,1 @@
-"""Dates of the query interface, typed dates and lengths of time, time zones, and the date ranges of queries."""
+"""Dates and lengths of time as people type them, dates in requests, time zones, and the date ranges of queries."""

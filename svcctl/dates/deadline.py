@@ -16,9 +16,8 @@ FORMS = "write a length from now with its unit, such as 8h or 90d, or a later da
 def parse_deadline(text: str, now: datetime) -> datetime:
     """Return the moment of a deadline.
 
-    The text `90d` means 90 days after `now`. The text `2030-01-31` means the start of that day in UTC.
-
-    `now` has a time zone. Raises UsageError for any other text, and for a moment that has passed.
+    For example, `90d` means 90 days after `now`, and `2030-01-31` means the start of that day in UTC. `now` has a time
+    zone. Raises UsageError for a text that is neither a length nor a date, and for a moment that has passed.
     """
     text, now = text.strip(), now.replace(microsecond=0)
     if whole_seconds_of(text) is not None:

@@ -12,7 +12,7 @@ from operator import mul
 UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 """The number of seconds of each unit. A length is written with its units in this order."""
 MIN_LENGTH_SECONDS = 0.001
-"""The shortest accepted length. Some options also accept 0, and the help of such an option explains its meaning."""
+"""The shortest accepted length. Some options also accept 0, which has a special meaning for each of these options."""
 MAX_LENGTH_SECONDS = 36_500 * UNITS["d"]
 """The longest accepted length. A longer length could overflow timers and dates."""
 

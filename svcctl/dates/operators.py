@@ -1,13 +1,13 @@
-"""The dates of the query interface: the texts that the parameters `from` and `to` accept, and the meaning of each text.
+"""The dates in requests: the values that the request parameters `from` and `to` accept, and the meaning of each value.
 
-An operator is a relative date, such as `2h`. The table `OPERATORS` has the operators that the interface's documentation
-lists. In `from`, an operator counts back from now. In `to`, an operator counts forward from the moment of `from`. In
-one example of the documentation, `from: 2h` means a time after now. This example contradicts the documentation's own
+An operator is a relative date, such as `2h`. The table `OPERATORS` has the operators in the documentation of the HTTP
+interface. In `from`, an operator counts back from now. In `to`, an operator counts forward from the moment of `from`.
+In one example of the documentation, `from: 2h` means a time after now. This example contradicts the documentation's own
 rule, and svcctl follows the rule.
 
 Days and hours have a fixed length, so `1d` is always 24 hours. Operators that name a day, such as `today`, use the days
-of a time zone. Client and service share this module, because the module contains only facts about the interface, and no
-state. The module `shorthand` has further dates that people type.
+of a time zone. Both the client and the service use this module. The module `shorthand` has further dates that people
+may type.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from svcctl.errors import UsageError
 from svcctl.words import plural
 
 Moment = int | float | str
-"""A date of the interface: a number of epoch seconds, or the text of an operator or of an absolute date."""
+"""A date in a request: a number of epoch seconds, an absolute date as text, or an operator such as `2h`."""
 
 ABSOLUTE_FORMAT = "%d/%m/%Y %H:%M:%S"
 DATE_FORMATS = ("default", "sql", "iso")
-"""The values of the interface's parameter `dateFormat`, which sets the format of dates in an answer."""
+"""The values of the request parameter `dateFormat`, which sets the format of dates in an answer."""
 MAX_EPOCH_SECONDS = 99_999_999_999
 """The largest accepted number of epoch seconds, which is a moment in the year 5138.
 
@@ -39,15 +39,12 @@ _ABSOLUTE = r"(?a)\d{2}/\d{2}/\d{4} \d{2}:\d{2}:\d{2}"
 
 
 def is_absolute(text: str) -> bool:
-    """Return whether a text has the form of the interface's absolute dates, dd/MM/yyyy HH:mm:ss."""
+    """Return whether a text has the form of an absolute date in a request, dd/MM/yyyy HH:mm:ss."""
     return re.fullmatch(_ABSOLUTE, text) is not None
 
 
 def with_zone(date: datetime) -> datetime:
-    """Return a date with a time zone.
-
-    A date without a zone gets the zone UTC, as the interface defines. A date with a zone is returned unchanged.
-    """
+    """Return a date with a time zone. A date without a zone gets the zone UTC, as the HTTP interface defines."""
     return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
@@ -80,9 +77,11 @@ class Operator(NamedTuple):
 
     `name` is the spelling, with `<N>` in place of a number. If `name` is only an example, such as `1h30m`, the function
     `reads` extracts the number from a text. A `zoned` operator names a day, and the start of a day depends on the time
-    zone. `in_from` computes the moment that the operator means in `from`. The arguments are now and the number. `in_to`
-    computes the moment that the operator means in `to`. The arguments are now, the moment of `from`, and the number.
-    `from_meaning` and `to_meaning` describe the two moments in words.
+    zone.
+
+    `in_from` computes the moment that the operator means in `from`. The arguments of `in_from` are the current time and
+    the number. `in_to` computes the moment that the operator means in `to`. The arguments of `in_to` are the current
+    time, the moment of `from`, and the number. `from_meaning` and `to_meaning` describe the two moments in words.
     """
 
     name: str
@@ -205,10 +204,9 @@ Seconds = TypeVar("Seconds", int, float)
 def check_epoch(seconds: Seconds, *, whole: bool = False) -> Seconds:
     """Return a number of epoch seconds unchanged. Raises UsageError if the number is too large for seconds.
 
-    A number that is too large is taken as milliseconds or a smaller unit. Without this check, a service would wait for
-    the date, for example until the year 50000. The hint of the error contains the date in seconds, with three decimals
-    if they are needed. With `whole`, the hint contains whole seconds. If the date is between two seconds, the hint
-    contains both seconds. Negative numbers are dates before 1970.
+    A number that is too large is taken as milliseconds or a smaller unit. The hint of the error contains the date in
+    seconds, with three decimals if they are needed. With `whole`, the hint contains whole seconds: the second before
+    the date and the second after the date, if the date has a fraction. Negative numbers are dates before 1970.
     """
     size = abs(seconds)
     power = next((at for at in range(len(_EPOCH_UNITS)) if size < (MAX_EPOCH_SECONDS + 1) * 1000**at), None)
@@ -227,7 +225,7 @@ def check_epoch(seconds: Seconds, *, whole: bool = False) -> Seconds:
 
 
 def operator_of(moment: Moment | None, operators: Sequence[Operator] = OPERATORS) -> Operator | None:
-    """Return the operator that a date uses. Returns None for a number, an absolute date, and None."""
+    """Return the operator that a date uses. Returns None if the date is a number, an absolute date, or None."""
     if not isinstance(moment, str):
         return None
     return next((operator for operator in operators if operator.number_in(moment) is not None), None)
@@ -239,7 +237,7 @@ def resolve_one(
     operators: Sequence[Operator],
     apply: Callable[[Operator, int], datetime],
 ) -> datetime:
-    """Convert a date of the interface to a moment with a time zone.
+    """Convert a date in a request to a moment with a time zone.
 
     `apply` computes the moment of an operator from the operator and the operator's number. Raises UsageError for a text
     that is not a date, and for a date outside the calendar.

@@ -26,11 +26,11 @@ from svcctl.dates.zones import GMT, LocalZone, Zone
 from svcctl.errors import RangeEndsFirst, UsageError
 
 _LONG_AGO = 10**6
-"""A number of epoch seconds in January 1970. A typed number closer to 0 is probably a length without its unit."""
+"""A number of epoch seconds in January 1970. A smaller typed number is probably a length of time without its unit."""
 
 
 class Range(NamedTuple):
-    """A half-open date range, `start <= eventdate < end`, in UTC. `end` is None for a continuous query."""
+    """A half-open date range, `start <= eventdate < end`, in UTC. `end` is None for a query without an end."""
 
     start: datetime
     end: datetime | None
@@ -82,7 +82,7 @@ class RequestDates(NamedTuple):
     to: Moment | None
     date_format: str | None
     time_zone: str | None
-    """The zone in the request, in the interface's notation, such as GMT+2."""
+    """The zone in the request, such as GMT+2."""
     zone: Zone | None
     """The zone in which svcctl shows dates; None if the zone is UTC."""
     plain: bool
@@ -97,11 +97,11 @@ class RequestDates(NamedTuple):
     If the range has no end, only the changes of about one year are listed.
     """
     reading: str | None = None
-    """A note on the zone of typed dates without an offset, if a profile or a variable sets this zone."""
+    """A note on the zone of typed dates without an offset, if a profile or a variable sets the zone."""
     cut: str | None = None
     """A note if the range ends in the future, but the query does not wait for this end."""
     slip: str | None = None
-    """A note if the start is probably a length without its unit."""
+    """A note if the start is probably a length of time without its unit, such as 5 for 5m."""
     short: str | None = None
     """A note if the end excludes the last second of a day."""
     other_pair: str | None = None
@@ -121,10 +121,10 @@ class RequestDates(NamedTuple):
     def offset_note(self, *, text: bool = True) -> str | None:
         """Return a note if the clocks change within the range.
 
-        The service then writes all dates with the first offset.
+        In this case, the service writes all dates with the offset that the zone has at the start of the range.
 
-        `text` says whether dates are written as texts. If so, the note recommends the date format iso, in which each
-        date includes its offset. The recommendation is omitted if the request already has this format.
+        If `text` is true, dates are written as texts. The note then recommends the date format iso, in which each date
+        includes its offset. The recommendation is omitted if the request already has this format.
         """
         if self.zone is None or not self.changes:
             return None
@@ -190,19 +190,18 @@ def dates_of(
 ) -> RequestDates:
     """Return the dates to send for a typed range. Raises UsageError for an impossible range or an unknown date format.
 
-    A date that the interface cannot express is sent as epoch seconds. An absolute date in a zone is also sent as epoch
-    seconds. In the following cases, the start and the end are both sent as epoch seconds:
+    A date that the HTTP interface cannot express is sent as epoch seconds. An absolute date in a zone is also sent as
+    epoch seconds. In the following cases, the start and the end are both sent as epoch seconds:
 
-    - The request is sent again after a lost connection (`resent`), and must mean the same range each time.
+    - The request may be sent again after a lost connection (`resent`), and must mean the same range each time.
     - A date depends on the zone, but the answer contains no dates as texts (`written` is false), as in the JSON
       formats. Without such dates, the request cannot contain a zone.
     - A date depends on the zone, and the offset of the zone changes. The service only knows fixed offsets.
 
-    An end of `now` is sent as `now`, except in a request that is sent again. So the service's clock decides when the
-    range ends.
+    Without `resent`, an end of `now` is sent as `now`, so that the service's clock decides when the range ends.
 
-    If the end is in the future, a service waits until then. If `waits` is false, `now` is sent in place of such an end,
-    and a start in the future raises UsageError.
+    If the end is in the future, a service waits until the end. If `waits` is false, `now` is sent in place of such an
+    end, and a start in the future raises UsageError.
     """
     if date_format not in (None, *DATE_FORMATS):
         raise UsageError(f"unknown date format '{date_format}'", hint=f"date formats are: {', '.join(DATE_FORMATS)}")
@@ -233,7 +232,7 @@ def dates_of(
 
 
 def read_in(zone: Zone | None, now: datetime, typed: Mapping[str, Typed | None]) -> str | None:
-    """Return a note on the zone of typed dates without an offset, if a profile or a variable sets this zone.
+    """Return a note on the zone of typed dates without an offset, if a profile or a variable sets the zone.
 
     `typed` has the typed date of each option, by the name of the option.
     """
@@ -245,11 +244,9 @@ def read_in(zone: Zone | None, now: datetime, typed: Mapping[str, Typed | None])
 
 
 def _until_now(from_: Moment, to: Moment | None, zone: Zone | None, now: datetime) -> tuple[Moment | None, str | None]:
-    """Return the end to send for a query that does not wait for a future end.
+    """Return the end to send for a query that does not wait. An end in the future is sent as `now`.
 
-    Also return a note if the typed end is in the future.
-
-    An end in the future is sent as `now`. Raises UsageError for a start in the future.
+    Also returns a note if the typed end is in the future. Raises UsageError for a start in the future.
     """
     clocks = (zone or GMT).clocks
     start = resolve(from_, None, now=now, zone=clocks, operators=ALL_OPERATORS).start

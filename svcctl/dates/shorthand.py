@@ -1,10 +1,9 @@
-"""Typed dates that the query interface does not define.
+"""Dates that people may type, but that the HTTP interface does not define.
 
-The table `TYPED` has operators for relative dates, in addition to the operators of the interface. The service does not
-know these operators, so the client converts a date with such an operator to epoch seconds. For this conversion, the
-client uses its own clock and time zone. An absolute date without an offset is a `LocalTime`, which the function
-`in_zone` converts to a moment. A text that only resembles a date is refused, and the hint of the error contains the
-right spelling.
+The table `TYPED` has operators for relative dates, in addition to the operators of the HTTP interface. The service does
+not know these operators, so the client converts a date with such an operator to epoch seconds. For this conversion, the
+client uses its own clock. An absolute date without an offset is a `LocalTime`, which the function `in_zone` converts to
+a moment. A text that only resembles a date is refused, and the hint of the error contains the right spelling.
 """
 
 from __future__ import annotations
@@ -135,10 +134,7 @@ TYPED = (
     ),
 )
 ALL_OPERATORS = (*OPERATORS, *TYPED)
-"""All operators that people may type.
-
-If two operators match a text, the first operator is used. So the operators of the interface come first.
-"""
+"""All operators that people may type. If two operators match a text, the first operator is used."""
 
 _ISO = rf"(?a)\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{TIME}(?: ?(?:Z|[+-]\d{{2}}(?::?\d{{2}})?))?)?"
 _MONTH = r"(?a)(\d{4})[-/](\d{2})"
@@ -165,7 +161,7 @@ class LocalTime(NamedTuple):
     def in_zone(self, zone: Zone | None) -> Moment:
         """Return the moment, in epoch seconds, at which the clocks of a zone show this time.
 
-        If `zone` is None, the time is in UTC. In this case, a date in the interface's own form is returned as text.
+        If `zone` is None, the time is in UTC. In this case, a date of the form dd/MM/yyyy HH:mm:ss is returned as text.
         Raises UsageError if the clocks of the zone show the time twice or never. The hint of this error offers two
         dates with an offset.
         """
@@ -232,7 +228,7 @@ def parse_moment(text: str, *, today: date | None = None) -> Typed:
 def _needed(text: str, moment: Typed | None, today: date | None = None) -> Typed:
     """Return the parsed date `moment`. Raises UsageError if `moment` is None.
 
-    If `text` resembles a date, the hint of the error contains this date.
+    If `text` resembles a date, the hint of the error suggests the right spelling.
     """
     if moment is None:
         hint = _corrected(text.strip(), today=today)
@@ -242,10 +238,9 @@ def _needed(text: str, moment: Typed | None, today: date | None = None) -> Typed
 
 
 def parse_second(text: str) -> Typed:
-    """Parse a typed date in whole seconds. `parse_moment` accepts the same dates, and also fractions of a second.
+    """Parse a typed date like `parse_moment`, but refuse a date with a fraction of a second.
 
-    Raises UsageError for a date with a fraction of a second. The hint contains the second before the date and the
-    second after the date.
+    Raises UsageError for such a date. The hint contains the second before the date and the second after the date.
     """
     moment = _needed(text, _parsed(text, whole=True))
     if isinstance(moment, float):

@@ -1,4 +1,4 @@
-"""Time zones: the offsets of the interface, the zone names that people type, and the clock changes of a zone."""
+"""Time zones: the offsets in requests, the zone names that people type, and the clock changes of a zone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from svcctl.dates.lengths import UNITS
 from svcctl.errors import UsageError
 
 _ZONE = re.compile(r"GMT(?:([+-])(\d{1,2})(?:(?::|(?<=\d\d))([0-5]\d))?)?", re.ASCII)
-"""A pattern for the interface's zones. If the hours have two digits, the colon may be omitted: GMT+0530."""
+"""A pattern for zones in requests, such as GMT+5:30. If the hours have two digits, the colon may be omitted: GMT+0530.
+"""
 
 
 def parse_zone(text: str) -> timezone:
@@ -60,7 +61,7 @@ class Zone:
         return f"GMT{EPOCH.astimezone(self.clocks).isoformat()[19:]}" if self.is_fixed else str(self.clocks)
 
     def offset_name(self, at: float) -> str:
-        """Return the zone's offset at a moment in the interface's notation, such as GMT+2.
+        """Return the zone's offset at a moment as a name, such as GMT+2.
 
         The moment `at` is in epoch seconds. If the zone's name begins with GMT, the result is this name.
         """
@@ -72,7 +73,7 @@ class Zone:
         return "GMT" + (f"{sign}{hours}" if offset else "") + (f":{minutes:02}" if minutes else "")
 
     def fixed(self, at: float) -> Zone:
-        """Return a zone that always has this zone's offset at the moment `at`, in epoch seconds."""
+        """Return a zone with a fixed offset, which is the offset of this zone at a moment. `at` is in epoch seconds."""
         return self if self.is_fixed else _fixed(self.offset_name(at))
 
     def change_note(self, when: str, offset: str, advice: bool) -> str:
@@ -105,12 +106,12 @@ class Zone:
 
 @lru_cache(64)
 def _fixed(name: str) -> Zone:
-    """Return a zone with a fixed offset. `name` is the interface's name for the offset, such as GMT+2."""
+    """Return a zone with a fixed offset. `name` is the name of the offset, such as GMT+2."""
     return Zone(name, parse_zone(name))
 
 
 _SEARCH_SECONDS = 3 * UNITS["d"]
-"""The search for clock changes reads the offset every 3 days.
+"""The interval at which a search for clock changes reads the offset.
 
 The shortest time between two clock changes was 7 days (Brazil, 2000).
 """

@@ -1,8 +1,8 @@
 """Rows as typed columns of Apache Arrow, for parquet files and for programs that use Arrow.
 
-The columns have the types that a result in the compact format gives for them. Timestamps are `timestamp[ms, UTC]`.
-Types that Arrow does not have, and unknown types, become text. The package pyarrow must be installed, and is imported
-only when a function needs it.
+The service's type names, such as int8 and timestamp, become types of Arrow. Timestamps are `timestamp[ms, UTC]`. Types
+that Arrow does not have, and unknown types, become text. The package pyarrow must be installed, and is imported only
+when a function needs it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Compression of files and answers. Data is read in pieces of limited size, and its end is always checked.
+"""Compression of files and HTTP answers. Data is read in pieces of limited size, and its end is always checked.
 
 Files are written as `.gz` or `.zst`. Answers may be compressed with gzip or deflate. All these formats show where the
-data ends, so data that was cut off is noticed. All except raw deflate contain a checksum, so damaged data is noticed,
-too.
+data ends, so data that was cut off is noticed. All formats except raw deflate contain a checksum, so damaged data is
+noticed, too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ The zstd library accepts no limit, and its pieces have up to a few MiB.
 """
 
 _GZIP, _ZLIB, _DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
-"""The values of zlib's parameter `wbits` for each format."""
+"""The value of zlib's parameter `wbits` for each format."""
 _ZSTD_PIECE = 512
 """The maximum number of compressed bytes that are decompressed at once, in zstd.
 
@@ -31,7 +31,7 @@ _UNCOMPRESSED = re.compile(
     r'|identity|none|binary|[78]bit|(?:charset=)?"?(?:utf-?(?:8|16|32)|(?:us-)?ascii|latin-?1|iso-?8859-\d+|windows-\d+)"?'
     r"|[\w.+-]+/[\w.+-]+(?:;.*)?"
 )
-"""A regular expression for values of the header Content-Encoding that do not mean a compression.
+"""A regular expression for values of the header Content-Encoding that name no compression.
 
 Many servers send a charset or a media type in this header.
 """
@@ -113,7 +113,7 @@ class Compressed:
 def check(ending: str, data: Iterable[bytes]) -> None:
     """Check a compressed file by reading all of it. Raises DamagedCompression if the file is not complete and intact.
 
-    `ending` is the ending of the file's name. For an ending that does not mean a compression, nothing is read.
+    `ending` is the ending of the file's name. If the ending is neither `.gz` nor `.zst`, nothing is read.
     """
     if reader := _READERS.get(ending):
         for _ in reader(data):
@@ -203,8 +203,8 @@ def _inflated(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
 
 
 def _in_pieces(data: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """Yield the same bytes in smaller pieces.
+    """Yield the same bytes in pieces of at most `size` bytes.
 
-    If a piece were large, decompression would copy the remaining bytes of the piece repeatedly.
+    For a large piece, decompression would copy the remaining bytes of the piece repeatedly.
     """
     return (piece[at : at + size] for piece in data for at in range(0, len(piece), size))

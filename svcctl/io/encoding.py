@@ -1,8 +1,7 @@
 """The encoding of text from users and their systems: arguments, standard streams, files.
 
-Text is read as UTF-8 if possible, and otherwise in the encoding of the locale, such as ISO-8859-1. For the operating
-system, file names are bytes. In Python's UTF-8 mode, these bytes are preserved exactly. So svcctl always runs in this
-mode.
+Text is read as UTF-8 if possible, and otherwise in the encoding of the locale, such as ISO-8859-1. Python must read
+file names as UTF-8, so that the bytes of every file name are preserved exactly.
 """
 
 from __future__ import annotations
@@ -23,9 +22,8 @@ def use_utf8() -> None:
 def of_locale() -> str:
     """Return the encoding of the locale.
 
-    If no locale is set, as in containers, return UTF-8, because terminals use UTF-8. The variable PYTHONIOENCODING is
-    ignored. Users set this variable for other programs, and the encoding in the variable would damage the output of
-    svcctl.
+    If no locale is set, as in containers, return UTF-8. The variable PYTHONIOENCODING is ignored, because users set
+    this variable for other programs.
     """
     if not sys.flags.utf8_mode:
         return UTF_8 if sys.getfilesystemencoding() == "ascii" else sys.getfilesystemencoding()
@@ -47,7 +45,7 @@ def decoded_text(data: bytes) -> str:
 
 
 def argument(text: str) -> str:
-    """Decode an argument of the command line. Bytes that are not text stay lone surrogates, as Python decodes them."""
+    """Decode an argument of the command line. An argument that cannot be decoded is returned unchanged."""
     if text.isascii():
         return text
     try:

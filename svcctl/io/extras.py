@@ -1,7 +1,6 @@
 """The extras, which are optional parts of svcctl: the packages of each extra, and the error for a missing package.
 
-Packages are looked up without importing them. So svcctl advises installing an extra only if a package is missing. An
-import that fails for another reason, such as a mistake in svcctl, raises its usual error.
+Packages are looked up without being imported. So an import that fails for another reason raises its usual error.
 """
 
 from __future__ import annotations

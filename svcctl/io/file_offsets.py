@@ -10,8 +10,8 @@ from pathlib import Path
 def read_so_far(process: int, files: Sequence[Path]) -> int | None:
     """Return the number of bytes that a process has read of several files.
 
-    The process reads the files one after the other. Returns None while no file of `files` is open in the process. A
-    file that is memory-mapped, or that is read at arbitrary positions like parquet, counts as not open.
+    The process must read the files one after the other. Returns None if the process is reading none of the files. Also
+    returns None for files that are memory-mapped or read at arbitrary positions, such as parquet files.
     """
     before = 0
     for file in files:

@@ -4,8 +4,8 @@ A file is written under another name in the same folder, synced to the disk, and
 the whole new file, even after a power failure. If the path is a symbolic link, the linked file is replaced, and the
 link stays. The new file has the permissions of the replaced file from the first byte on.
 
-A lock ends with the process that holds it, even if the process is killed. Failures raise OSError, because only the
-caller knows the purpose of the file. If another process holds a lock, `Locked` is raised.
+A lock ends with the process that holds the lock, even if the process is killed. Failures raise OSError. If another
+process holds a lock, `Locked` is raised.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def resolved_path(path: Path) -> Path:
 
 
 def descriptor(path: Path) -> int | None:
-    """Return the number in the path of a file descriptor, such as /dev/fd/1. Links such as /dev/stdout are followed.
+    """Return the number in the path of a file descriptor: 1 for /dev/fd/1. Links such as /dev/stdout are followed.
 
     Returns None for other paths.
     """
@@ -117,10 +117,7 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _is_link(path: Path) -> bool:
-    """Return whether a path is a link.
-
-    The result is False for a path that cannot be examined, because opening such a path will fail.
-    """
+    """Return whether a path is a link. The result is False for a path that cannot be examined."""
     try:
         return path.is_symlink()
     except OSError:
@@ -161,21 +158,24 @@ def remove_abandoned(folder: Path) -> None:
 
 
 class PartFile:
-    """A file that is being written. Its bytes are in the part file `<name>.part`, which `publish` renames to the file.
+    """A file that is being written. The bytes are in the part file `<name>.part`. `publish` gives it the final name.
 
     Use the object in a `with` statement. Leaving the block without `publish` removes the part. A killed process leaves
-    its part, and the next writer of the same file replaces this part. If another process is writing the same file, the
-    constructor raises Locked. With `wait`, the constructor waits for the other process. With `take`, the constructor
-    takes the file over, and `publish` fails in the other process.
+    its part, and the next writer of the same file replaces this part.
 
-    From the beginning, the part has the owner, group and permissions of the file that it will replace, or of the file
-    `like`. The umask decides the permissions of a new file. A `private` file can be read and written only by its owner.
+    If another process is writing the same file, the constructor raises Locked. With `wait`, the constructor waits for
+    the other process instead. With `take`, the constructor takes over the file, and `publish` fails in the other
+    process.
+
+    From the beginning, the part has the owner, group and permissions of the existing file, or of the file `like`. If
+    there is no such file, the umask decides the permissions. A `private` file can be read and written only by its
+    owner.
 
     `growing` is another path for the part, on the same file system. Such a part stays until `publish`, and a later
-    PartFile with the same path appends to it.
+    PartFile with the same `growing` appends to the part.
 
-    Raises OSError if the path names a device, a pipe or an open file of the process. `publish` also fails if another
-    program ignored the lock and changed, replaced or removed the part.
+    Raises OSError if the path names a device, a pipe or an open file of the process. `publish` raises OSError if
+    another program has changed, replaced or removed the part.
     """
 
     def __init__(
@@ -285,7 +285,7 @@ class PartFile:
         self.stream.close()
 
     def _is(self, stream: io.FileIO, path: Path | None = None) -> bool:
-        """Return whether `path` leads to the open file `stream`. The default of `path` is the path of the part file."""
+        """Return whether `path` leads to the open file `stream`. By default, `path` is the path of the part file."""
         try:
             return os.path.samestat((path or self._part).stat(), os.fstat(stream.fileno()))
         except FileNotFoundError:
@@ -312,10 +312,11 @@ class PartFile:
     def publish(self, *, overwrite: bool = True, durable: bool = True, syncs_name: bool = True) -> None:
         """Sync the bytes to the disk, and rename the part file to the file's name.
 
-        If `overwrite` is false and the file exists, raises FileExistsError. Without `durable`, nothing is synced, so a
-        failure of the machine may lose bytes. Without `syncs_name`, a failure of the machine may lose the new name
-        until the caller syncs the `directory`. If the file system has no hard links, a file that another program
-        creates at the same moment may be replaced even without `overwrite`.
+        Without `durable`, nothing is synced, so a failure of the machine may lose bytes. Without `syncs_name`, the new
+        name is not synced, and the caller must sync the `directory`.
+
+        If `overwrite` is false and the file exists, raises FileExistsError. On a file system without hard links, this
+        check may miss a file that another program creates at the same moment.
         """
         if (permissions := self._permissions() or self._replaced) is not None:
             permissions.give(self.stream.fileno(), all_bits=True)
@@ -365,11 +366,7 @@ def write(path: Path, data: bytes, *, overwrite: bool = True, private: bool = Fa
 
 
 def sync_directory(directory: Path) -> None:
-    """Sync new names in a directory to the disk.
-
-    An OSError is ignored, because some file systems cannot sync a directory. Such file systems do not need to sync
-    directories.
-    """
+    """Sync new names in a directory to the disk. Do nothing if the file system cannot sync directories."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with suppress(OSError):

@@ -1,9 +1,8 @@
 """Values that an output format cannot represent. Such values are replaced and counted, and a note reports the counts.
 
-Python represents a byte that is not UTF-8 as a lone surrogate from U+DC80 to U+DCFF. Any other lone surrogate is half
-of a surrogate pair, which a service wrote as an escape in JSON. A lone surrogate of either kind is not a character, so
-U+FFFD replaces it. Some formats can preserve bytes that are not UTF-8. In these formats, only the second kind is
-replaced.
+In a text, U+FFFD replaces every lone surrogate, because a lone surrogate is not a character. Python represents a byte
+that is not UTF-8 as a lone surrogate from U+DC80 to U+DCFF. Formats that preserve such bytes keep these surrogates. All
+other lone surrogates come from escapes in JSON.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ This work takes several times as much memory as the row group.
 
 
 class _Appended:
-    """A sink with the interface of a file, for Arrow. Arrow asks for the position, but never seeks."""
+    """A file object that passes all bytes to a sink. Arrow asks the file for its position, but never seeks."""
 
     closed = False
 

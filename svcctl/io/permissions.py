@@ -1,7 +1,7 @@
 """The owner, group and permissions that a new file takes over from the file that it replaces.
 
-If the process is not allowed to set the owner or the group, the permission bits of the old file would then apply to
-other users. So permissions that would give additional users access to the file are removed.
+The process may not be allowed to set the owner or the group. In this case, permissions that would give additional users
+access to the file are removed.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ class Permissions(NamedTuple):
     def give(self, handle: int, *, all_bits: bool) -> None:
         """Apply these permissions to an open file. Before the call, the file must not have more permissions than these.
 
-        The set-user-ID and set-group-ID bits are applied only with `all_bits`, because writing to the file removes
-        them.
+        The set-user-ID and set-group-ID bits are applied only with `all_bits`. A later write would remove these bits.
         """
         status = os.fstat(handle)
         with suppress(OSError):  # not permitted, or the file system has no owners

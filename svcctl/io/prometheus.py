@@ -43,8 +43,8 @@ def check_writable(path: Path) -> None:
 def write(path: Path, lines: Iterable[str]) -> None:
     """Replace the metrics file as a whole, so that a collector never reads an incomplete file.
 
-    Devices and pipes are written directly. Open files of this process, such as /dev/stdout, are written directly, too.
-    Raises IncompleteResult if the file cannot be written.
+    Devices, pipes, and open files of this process such as /dev/stdout are written directly. Raises IncompleteResult if
+    the file cannot be written.
     """
     text = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
     try:

@@ -1,4 +1,4 @@
-"""Threads for requests of libraries that cannot interrupt a request. Each request runs in a separate thread."""
+"""Threads for requests that cannot be interrupted. Each request runs in its own thread."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ T = TypeVar("T")
 
 
 def in_thread(request: Callable[[], T], name: str) -> Future[T]:
-    """Make a request in a daemon thread.
-
-    The thread ends with the request, even if nobody waits for the answer any more.
-    """
+    """Call `request` in a new daemon thread, and return a future for its result. The thread ends with the call."""
     answer: Future[T] = Future()
 
     def work() -> None:

@@ -33,8 +33,7 @@ class Setting:
     def value_of(self, text: str, source: str | None = None) -> Any:
         """Return the value of the setting for a text.
 
-        Raises UsageError if the text cannot be parsed. If the `source` of the text is given, the message contains the
-        source.
+        Raises UsageError if the text cannot be parsed. The message contains the `source` of the text, if given.
         """
         try:
             return self._chosen(text) if self.choices else self.parse(text)

@@ -28,14 +28,14 @@ Larger whole numbers may be inexact, because cells store floating-point numbers.
 FIRST_YEAR = 1900
 """The first year of the dates that a cell can represent."""
 BLOCK_BYTES = 1 << 18
-"""The number of bytes of the finished archive that are read at once."""
+"""The number of bytes of the finished workbook that are read at once."""
 
 DATES: Mapping[str, str] = {
     "default": "yyyy-mm-dd hh:mm:ss.000",
     "sql": "yyyy-mm-dd hh:mm:ss.000",
     "iso": 'yyyy-mm-dd"T"hh:mm:ss.000',
 }
-"""The cell formats for dates, by the value of the interface's parameter dateFormat.
+"""The cell formats for dates, by the value of the request parameter dateFormat.
 
 The formats show no time zone, because some programs cannot show text after a fraction of a second.
 """
@@ -69,7 +69,7 @@ class Spreadsheet:
         max_rows: int = MAX_ROWS,
         folder: Path | None = None,
     ) -> None:
-        """Create the workbook. `columns` contains the name of each column and its type, as the interface names it.
+        """Create the workbook. `columns` contains the name and the type of each column, such as ("status", "int4").
 
         `folder` is the folder for temporary files. The default is the system's folder for temporary files.
         """
@@ -203,10 +203,7 @@ class Spreadsheet:
 
 
 def _worksheet_class() -> Any:
-    """Return the class of worksheets.
-
-    The class is defined in a function, because its base class is imported only when a spreadsheet is written.
-    """
+    """Return the class of worksheets. Its base class is imported only when a spreadsheet is written."""
     from xlsxwriter.worksheet import Worksheet
 
     class PlainWorksheet(Worksheet):  # type: ignore[misc]  # the package has no types

@@ -18,7 +18,7 @@ _USES = ("load", "query", "xls")
 
 @contextmanager
 def temporary(use: str, folder: Path | None = None) -> Iterator[Path]:
-    """Create a temporary directory, and remove it at the end of the `with` block. `use` is one of _USES.
+    """Create a temporary directory, and remove it at the end of the `with` block. `use` is load, query or xls.
 
     The directory is created in `folder`. The default is the system's folder for temporary files.
     """

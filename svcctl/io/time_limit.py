@@ -14,7 +14,7 @@ from types import FrameType
 _RETRY_SECONDS = 0.01
 """The delay in seconds after which an alarm is repeated if it could not interrupt the block.
 
-It is also the shortest delay of an alarm, because a delay of 0 would switch the alarm off.
+No alarm has a shorter delay, because a delay of 0 would switch the alarm off.
 """
 _LIMITING_FILES = (__file__, contextlib.__file__)
 
@@ -59,8 +59,7 @@ def time_limit(seconds: float | None, late: Callable[[float], Exception | None] 
 def without_signals() -> None:
     """Block SIGINT and SIGTERM in this thread, and in the threads that it starts later.
 
-    Call this function at the beginning of a new thread. The system may deliver a signal to any thread, but Python
-    handles signals in the main thread. A signal to another thread does not wake the main thread. So a main thread that
-    waits for another thread would notice Ctrl-C only after the work of that thread is done.
+    Call this function at the beginning of a new thread, so that the system delivers these signals to the main thread.
+    Python handles signals only in the main thread, and a signal to another thread does not wake the main thread.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})

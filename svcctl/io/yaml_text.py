@@ -27,7 +27,8 @@ _Node = Any
 """A node of PyYAML. Its `id` says whether the node is a scalar, a sequence or a mapping."""
 _NULL, _MERGE, *_STRUCTURE = (f"tag:yaml.org,2002:{name}" for name in ("null", "merge", "str", "map", "seq"))
 _OTHERS_TYPE = r"[yYnN]|0o[0-7]+|[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+"
-"""Texts that PyYAML does not quote, but that other programs would not read as text, such as y, 0o17 and 1e3."""
+"""A pattern for texts that other programs would not read as text, such as y, 0o17 and 1e3. PyYAML does not quote them.
+"""
 _RARE_LINE_ENDS = "[\r\x85\u2028\u2029\ufeff]"
 _TOO_DEEP = "not YAML: it is nested too deeply, or has an alias of itself"
 _TAGGED = "a value begins with '!', which YAML takes for a tag"
@@ -147,16 +148,13 @@ def _spells(text: str, pattern: str) -> bool:
 
 @cache
 def _loader() -> Any:
-    """Return the class of loaders.
-
-    The class is defined in a function, so that PyYAML is imported only when it is needed.
-    """
+    """Return the class that reads a YAML text as nodes. PyYAML is imported only when the class is needed."""
     import yaml
 
     class Loader(
         yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser, yaml.composer.Composer, yaml.resolver.BaseResolver
     ):
-        """A loader of nodes. It knows only the tags str, map, seq, null and merge."""
+        """A loader that knows only the tags str, map, seq, null and merge."""
 
         def __init__(self, text: str) -> None:
             yaml.reader.Reader.__init__(self, text)

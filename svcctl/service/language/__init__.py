@@ -10,8 +10,8 @@
     compiler.py               clauses -> a Plan, see types.py
     query_error.py            the error of a query, with its place in the text
 
-This package does not run queries, and does not know where tables come from. The input is a query, a catalog of tables
-and the dialect of an engine. The output is a plan.
+This package does not run queries. The input is a query, a catalog of tables, and the SQL dialect of an engine, such as
+DuckDB. The output is a plan.
 """
 
 from svcctl.service.language.compiler import compile

@@ -2,15 +2,16 @@
 
 Clauses are applied in the order in which they are written. Each clause is applied to the rows of the previous clause.
 As many clauses as possible share a SELECT. If a clause needs values that an earlier clause computes, the earlier clause
-becomes a subquery. The columns of a subquery are named c1, c2 …, so that these names cannot collide with names in the
-query. Names in the query appear only in the outermost SELECT.
+becomes a subquery. The columns of a subquery are named c1, c2 and so on. Only the outermost SELECT names its columns as
+in the query.
 
-A name in a clause means a column of the select before the clause. If this select has no such column, the name means a
-column of an earlier select. The search goes back to the last group, or to the table if there is no group. The answer
-has the columns of the query's last select.
+A name in a clause means a column of the last select before the clause. If this select has no such column, earlier
+selects are searched, and then the table. The search does not go back beyond a group. The answer has the columns of the
+query's last select.
 
-Without a group, rows are ordered by eventdate. Groups are ordered by their keys. The period is the first key, and nulls
-come last. If a select drops a column that the order needs, subqueries keep this column.
+Without a group, rows are ordered by the column eventdate, which has the date of each event. Groups are ordered by their
+keys. The first key is the group's period. Nulls come last. If a select drops a column by which rows are ordered,
+subqueries keep this column.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from svcctl.words import among
 
 EVENTDATE = "eventdate"
 DATED = "(eventdate)"
-"""The name of the last column, which has the date of each row. Only a plan with `dated` has this additional column."""
+"""The name of an additional last column, which has the date of each row. Only a plan with `dated` has this column."""
 MAX_COLUMNS = 1000
 MAX_STEPS = 20
 """The maximum depth of nested subqueries. With this depth, sqlglot stays within Python's recursion limit."""
@@ -65,11 +66,12 @@ def compile(
 ) -> Plan:
     """Compile a query into a plan for an engine's dialect, over the events with `start <= eventdate < end`.
 
-    If `end` is None, the range has no end. Events with the same date come in the order in which they were stored. So a
-    plan that runs again returns the same rows in the same order. With `dated`, the SELECT has the additional last
-    column DATED, which is not among the plan's columns. DATED is the row's eventdate, the row's period, or null. `zone`
-    decides when today() and yesterday() begin. `skip` and `limit` come from the request, and are applied after the
-    limits of the query itself. All moments have a time zone.
+    If `end` is None, the range has no end. `start`, `end` and `now` have a time zone. `zone` decides when today() and
+    yesterday() begin. `skip` and `limit` come from the request, and are applied after the limits of the query itself.
+
+    Events with the same date come in the order in which they were stored. So every run of a plan returns the rows in
+    the same order. With `dated`, the SELECT has the additional last column DATED, which is not among the plan's
+    columns. DATED is the row's eventdate, or null if the row has no eventdate.
 
     Raises QueryError for a wrong name or type, and for a part that the dialect cannot express. The error has the place
     in the query.
@@ -151,13 +153,12 @@ def _aggregates(clauses: Sequence[tree.Clause], names: Collection[str]) -> dict[
 class _Rows:
     """The rows after a clause: a SELECT without its list of columns, and the values of the columns.
 
-    `columns` has the columns that the answer would have after this clause. `before` has the columns of earlier clauses,
-    which later clauses can also name. `used` has all names in the query. A subquery computes a column of `before` only
-    if the column's name is in `used`. `keys` has the keys of the last group. If a select does not name any key, all
-    keys are added to the columns of the select.
+    `columns` has the columns of the last select or group. `before` has the columns of earlier clauses, which later
+    clauses can also name. `used` has the names of all columns that the query uses. `keys` has the keys of the last
+    group.
 
     `order` has the values by which the rows are ordered. `time` is the eventdate of each row. `hidden_names` has the
-    columns from before the last group, which later clauses cannot name.
+    names of the columns before the last group, which later clauses cannot use.
     """
 
     select: exp.Select
@@ -237,7 +238,7 @@ class _Rows:
         self.columns = columns
 
     def group(self, clause: tree.Group, calls: Iterable[tree.Call]) -> None:
-        """Group the rows: one row for each period and key, with all aggregates that later clauses use."""
+        """Group the rows: one row for each combination of keys, with all aggregates that later clauses use."""
         self._settle()
         calls = list(calls)
         if clause.every is None and not clause.by and not calls:
@@ -379,7 +380,7 @@ def _typed_sql(context: ExpressionContext, value: CompiledValue) -> Sql:
 
 
 def _name_of(item: tree.Item | tree.Star) -> str:
-    """Return the name of an item's column.
+    """Return the name of the column that an item of a select or group defines.
 
     The result is the name after `as`, the name of the column or function, or the text of the expression.
     """
@@ -397,7 +398,7 @@ def _is_key(item: tree.Item | tree.Star, keys: Iterable[str]) -> bool:
 
 
 def _as_time(columns: Mapping[str, CompiledValue]) -> CompiledValue | None:
-    """Return the column eventdate of grouped rows. Return None if there is no such column or if it has another type."""
+    """Return the column eventdate of grouped rows. Return None if there is no such column of type timestamp."""
     value = columns.get(EVENTDATE)
     return value if value and value.type is Type.TIMESTAMP else None
 

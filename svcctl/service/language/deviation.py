@@ -13,9 +13,10 @@ from svcctl.service.language.sql import CompiledValue, ExpressionContext, Sql, c
 from svcctl.service.language.types import Type
 
 _MAX_EXACT_SPREAD = 2**56
-"""`deviation_of_halves` is exact if the spread of the upper halves is below this limit.
+"""The limit below which the result of `deviation_of_halves` is exact.
 
-The spread is the result of `_spread`. Below the limit, the sums fit into a wide number, which has at least 126 bits.
+The limit applies to the result of `_spread` for the upper halves of the numbers. Below the limit, all sums fit into 126
+bits.
 """
 
 
@@ -35,7 +36,7 @@ def mean(context: ExpressionContext, value: Sql) -> CompiledValue:
 
 
 def deviation(context: ExpressionContext, value: Sql) -> CompiledValue:
-    """Return the sample standard deviation of whole numbers with squares that fit int8."""
+    """Return the sample standard deviation of whole numbers whose squares fit int8."""
     counted, added, *factors = context.copies(value, 4)
     first, second = (context.cast(factor, Type.INT8) for factor in factors)
 
@@ -50,7 +51,7 @@ def deviation(context: ExpressionContext, value: Sql) -> CompiledValue:
 def deviation_of_halves(context: ExpressionContext, value: Sql) -> CompiledValue:
     """Return the sample standard deviation of int8 numbers of any size.
 
-    Each number is written as upper * 2^32 + lower + 2^31, where upper and lower are from -2^31 to 2^31.
+    Each number is split into two halves: number = upper * 2^32 + lower + 2^31. Both halves are between -2^31 and 2^31.
     """
     counted, *copies = context.copies(exp.paren(value), 9)
     upper = [exp.paren(exp.BitwiseRightShift(this=copy, expression=number(32))) for copy in copies[:4]]

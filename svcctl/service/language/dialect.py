@@ -1,9 +1,9 @@
 """The Dialect protocol: the SQL that differs between engines.
 
-The compiler builds the SQL that all engines share from nodes of sqlglot. For all other SQL, the compiler calls methods
-of the engine's Dialect. A method raises UnplacedError if the engine cannot express the arguments. `write` raises
-UnplacedError if sqlglot cannot translate a node. So a query that an engine cannot run fails when its plan is made, and
-never becomes a wrong statement.
+The compiler builds the SQL that all engines share from nodes of the library sqlglot. For all other SQL, the compiler
+calls methods of the engine's Dialect. A method raises UnplacedError if the engine cannot express the arguments. `write`
+raises UnplacedError if sqlglot cannot translate a node. So a query that an engine cannot run is refused when its plan
+is made.
 """
 
 from __future__ import annotations
@@ -99,14 +99,14 @@ class Dialect(Protocol):
 
     @abstractmethod
     def repeat(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-        """Return SQL for the expression that `body` builds from a value.
+        """Return the SQL that `body` builds from a value.
 
-        The expression may have many copies of the value, but the engine computes the value only a few times.
+        Even if `body` uses the value many times, the query must stay fast.
         """
 
     @abstractmethod
     def position(self) -> exp.Expr | None:
-        """Return SQL for a number that gives the order in which the rows of a plan's table `t` were stored.
+        """Return SQL for the position of a row in a plan's table `t`. Positions increase in the order of storage.
 
         Returns None if the engine keeps every table in order of eventdate.
         """

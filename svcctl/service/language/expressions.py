@@ -2,8 +2,8 @@
 
 This module implements these rules of the language:
 
-- A comparison with null is never true. The negation of such a comparison is never true, either. `= null` and `!= null`
-  test whether there is a value.
+- If a compared value is null, the comparison is never true, and its negation is never true, either. Only the tests
+  `x = null` and `x != null` find out whether `x` has a value.
 - A number in quotes counts as a number if it is compared with a number.
 - Arithmetic on whole numbers is done in int8, and gives null if the result overflows.
 - `/` always gives float8. Dividing by zero, with `/` or `%`, gives null.
@@ -171,14 +171,14 @@ class Scope:
         return did_you_mean(name, self.columns, words=False)
 
     def _compared_value(self, expr: tree.Expr) -> CompiledValue:
-        """Compile the right side of a comparison. An unknown name on this side is usually text without its quotes."""
+        """Compile the right side of a comparison. For an unknown name, the hint may suggest to put text in quotes."""
         if isinstance(expr, tree.ColumnRef) and expr.name not in self.columns and expr.name not in self.hidden_names:
             hint = self._name_answer(expr.name) or text_answer(expr.name)
             raise QueryError(f"no column '{expr.name}'", expr.at, hint=hint)
         return self.value(expr)
 
     def _subtrahend(self, expr: tree.Expr) -> CompiledValue:
-        """Compile the operand of a minus. An unknown name after `--` is usually part of a comment, as in SQL."""
+        """Compile the operand of a minus. For an unknown name after `--`, the hint explains how to write a comment."""
         match expr:
             case tree.Minus(operand=tree.ColumnRef(name)) if name not in self.columns and name not in self.hidden_names:
                 raise QueryError(f"no column '{name}'", expr.operand.at, hint=COMMENT)
@@ -245,10 +245,9 @@ class Scope:
         return left
 
     def check_name(self, *exprs: tree.Expr) -> None:
-        """Raise QueryError for a string that equals a column's name, if the expressions do not use any column.
+        """Raise QueryError if an expression is a string with a column's name, and no expression uses a column.
 
-        Such a string is probably meant as the column, because names are in quotes in other languages. A query that
-        compares, groups or aggregates only constants would not be useful.
+        The user probably meant the column. In some other query languages, names are in quotes.
         """
         if any(isinstance(node, tree.ColumnRef) for expr in exprs for node, _ in tree.walk(expr)):
             return

@@ -4,15 +4,15 @@ This is the only list of functions. The compiler checks calls against the signat
 list. The help page is written from the meanings and examples. Tests run every example.
 
 A signature looks like `str, int? -> str`. `?` marks an optional parameter, and `…` marks a parameter that may be
-repeated. A parameter has one of the types of events, or one of these kinds:
+repeated. A parameter has the type of a column, such as str, or one of these kinds:
 
     int             int4 or int8
     number          any numeric type
     any             any type
     T, U            any type, but the same type in the whole signature; a narrow numeric type is widened
-    text, zone      a string in the query; for `zone` it must name a time zone
-    digits          a whole number in the query
-    percent         a number in the query
+    text, zone      a literal string; for `zone`, the string must name a time zone
+    digits          a literal whole number
+    percent         a literal number
     regex, glob     a pattern made by re or nameglob
 
 Parameters of the kinds in the last four lines do not accept null.
@@ -181,9 +181,9 @@ def common(first: Type | None, second: Type) -> Type | None:
 
 @lru_cache(maxsize=1024)
 def _argument_kinds(takes: str, count: int) -> tuple[str, ...] | None:
-    """Return the kinds of `count` arguments of a call. `takes` has the parameters of the signature.
+    """Return the kinds of the arguments of a call. `takes` has the parameters of the signature.
 
-    Returns None if the parameters do not allow this number of arguments.
+    Returns None if the parameters do not allow `count` arguments.
     """
     required: list[str] = []
     repeated: list[str] = []
@@ -204,9 +204,9 @@ def _argument_kinds(takes: str, count: int) -> tuple[str, ...] | None:
 
 
 JSON_NODES, JSON_COPIES = 100, 6
-"""The cost of a call of jsonparse in SQL nodes, and the number of copies of the JSON text that the call needs."""
+"""The number of SQL nodes of a call of jsonparse, and the number of copies of the JSON text in the call's SQL."""
 PATTERN_COST = 50
-"""The cost of a pattern in SQL nodes. An engine takes as long to compile a pattern as to compile this many nodes."""
+"""The number of SQL nodes that an engine compiles in the same time as one pattern."""
 
 
 def _regex(context: ExpressionContext, pattern: str) -> CompiledValue:
@@ -261,10 +261,7 @@ DATE_FORMAT = "yyyy-MM-dd HH:mm:ss.SSS"
 DATE_PARTS = " ".join(part.value for part in DatePart)
 DATE_TEXT = r"\d{4}-\d\d-\d\d([ T]\d\d(:\d\d(:\d\d(\.\d{1,3})?)?)?)?Z?"
 _REST = "yyyy-MM-dd 00:00:00.000"
-"""The text that completes a date with missing parts: the end of this text is appended to the date.
-
-The text has no digits for year, month and day, so a date must have these parts.
-"""
+"""The text whose end completes a date without a time. Year, month and day must not be missing."""
 _DATE_PIECE = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+|'")
 
 
@@ -295,13 +292,12 @@ def _format(context: ExpressionContext, value: Sql, pattern: str = DATE_FORMAT, 
 
 
 def _parse(context: ExpressionContext, text: Sql, pattern: str | None = None, zone: str | None = None) -> Sql:
-    """Return SQL that parses a date by a pattern.
+    """Return SQL that parses a text as a date in a pattern.
 
     Without a pattern, the date may end after the day or after any later part. Missing parts count as zeros.
 
-    Raises UnplacedError for a literal that does not fit the pattern, because the query would compare with null and
-    return no rows. Also raises UnplacedError for a literal local time that occurs twice in the zone, or does not exist
-    in the zone.
+    Raises UnplacedError for a literal that does not fit the pattern. Also raises UnplacedError for a literal time that
+    the clocks of the zone show twice or never.
     """
     parts = _date_pattern(pattern or DATE_FORMAT)
     if isinstance(text, exp.Literal):
@@ -338,9 +334,9 @@ def _date_regex(parts: DatePattern) -> str:
 
 
 def _date_of_literal(text: str, parts: DatePattern) -> datetime:
-    """Read a literal date that fits a pattern, as engines would read it.
+    """Return the date that a literal in a pattern means.
 
-    Raises UnplacedError if the date is not in the calendar.
+    If the pattern has no year, the year is 1900. Raises UnplacedError if the date is not in the calendar.
     """
     match = re.fullmatch(_date_regex(parts), text, re.ASCII)
     assert match is not None
@@ -515,7 +511,7 @@ def _abs_whole(context: ExpressionContext, value: Sql) -> Sql:
 
 
 def _measure(wrap: type[exp.Func]) -> tuple[Overload, ...]:
-    """Return the signatures of an aggregate: for numbers, and for strings.
+    """Return the two signatures of an aggregate, for numbers and for strings.
 
     Strings are accepted because stored events often have numbers as strings.
     """
@@ -530,7 +526,7 @@ _LEFT_OUT = "Strings that are not numbers are left out"
 
 
 def _percentile() -> tuple[Overload, ...]:
-    """Return the signatures of the percentile: for numbers, and for strings that contain numbers.
+    """Return the two signatures of the percentile, for numbers and for strings that contain numbers.
 
     The percentage must be a literal.
     """

@@ -1,4 +1,4 @@
-"""Hints for people who write parts of query languages other than SQL, or values of the wrong type.
+"""Hints for people who use words and signs of other query languages, or values of the wrong type.
 
 Hints for names of functions are in `svcctl.api.foreign_functions`, and hints for SQL are in `translation.py`.
 """
@@ -88,7 +88,10 @@ def address_answer(number: int) -> str:
 
 
 def column_answer(name: str) -> str | None:
-    """Return the hint for an unknown column with the name of a period or a function. Return None for other names."""
+    """Return the hint for an unknown column that has the name of a period or a function, such as hour or count.
+
+    Returns None for other names.
+    """
     if (unit := _PERIODS.get(name.casefold())) is not None:
         return f"write group every 1{unit}, or {name.casefold()}(eventdate)"
     if name in FUNCTIONS:

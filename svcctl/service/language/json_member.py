@@ -51,10 +51,7 @@ class JsonSql(Protocol):
         """
 
     def bind(self, sql: exp.Expr, body: Body) -> exp.Expr:
-        """Return SQL for the expression that `body` builds from a value.
-
-        The expression may use the value several times.
-        """
+        """Return the SQL that `body` builds from a value. `body` may use the value several times."""
 
 
 class Body(Protocol):
@@ -79,9 +76,9 @@ def member(engine: JsonSql, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.E
 
 
 def _skeleton(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
-    """Return SQL that tests whether a text is a JSON object or list.
+    """Return SQL that tests whether a text is valid JSON.
 
-    The SQL gives _VALUE_MARK for a JSON object or list, and a different text for anything else.
+    The SQL gives _VALUE_MARK for valid JSON that is not a string, and a different text for anything else.
     """
     text = engine.replace_matches(escaped.copy(), _ESCAPE, "~")
     for pattern, mark in ((_STRING, _STRING_MARK), (_OTHER_VALUE, _VALUE_MARK), (_BLANKS, "")):

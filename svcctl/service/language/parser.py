@@ -1,8 +1,7 @@
 """Parse a query's text into its tree, with errors that say what to change.
 
-The grammar is in grammar.lark. This module computes the values of tokens (escapes, numbers, addresses). Limits keep the
-cost of a hostile text in proportion to the length of the text. The module also has the words by which errors name the
-tokens that were expected.
+The grammar is in grammar.lark. This module computes the values of tokens (escapes, numbers, addresses), and has the
+words for tokens in error messages. Limits keep the cost of a hostile text in proportion to the length of the text.
 """
 
 from __future__ import annotations
@@ -46,9 +45,9 @@ _EXPECTED = (
     | {"COMMA": "','", "COLON": "':'", "$END": "the end of the query"}
 )
 _MISSING = dict.fromkeys(("by", "select"), "a column") | dict.fromkeys(("where", "and", "or", "not"), "a condition")
-"""The part that is missing if another clause follows directly after one of these words."""
+"""The part of a query that must follow each of these words. An error names the part if it is missing."""
 _AS_COLUMN = re.compile(r"\s*(?:$|[+/%<>=!~,)}.]|->|(?:and|or|in|as)\b)")
-"""Matches the text after a word that is the name of a column.
+"""Matches the text after a keyword that is probably meant as the name of a column.
 
 The pattern does not match `*` and `-`, because these signs can also begin an item of a select.
 """
@@ -170,9 +169,9 @@ def _syntax_error(error: UnexpectedToken, text: str) -> QueryError:
 
 
 def _keyword_hint(text: str, token: Token) -> str | None:
-    """Return the hint for a keyword in the place of an expression.
+    """Return the hint for a keyword in a place where the parser expects an expression.
 
-    Returns None if the word may be the name of a column.
+    Returns None if the keyword may be meant as the name of a column.
     """
     start, end = token.start_pos or 0, token.end_pos or 0
     if token not in KEYWORDS or _AS_COLUMN.match(text, end):
@@ -198,7 +197,7 @@ def _reads_without(text: str, comma: int, word: int) -> bool:
 
 
 def _with_select(text: str, token: Token) -> str | None:
-    """Return the clause that is meant if `select` is missing before a call of an aggregate or a list of columns.
+    """Return the clause to suggest if `select` is missing before a call of an aggregate or a list of columns.
 
     Returns None for other texts.
     """
@@ -285,7 +284,7 @@ def _string_value(token: Token) -> str:
 
 @v_args(inline=True)
 class _Builder(Transformer[Token, Any]):
-    """Builds the tree of a query. lark calls a method for each complete rule, and does not build a tree itself."""
+    """Builds the tree of a query. The parser library lark calls a method for each complete rule of the grammar."""
 
     def query(self, *parts: Any) -> tree.Query:
         first, *rest = parts

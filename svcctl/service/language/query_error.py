@@ -1,7 +1,4 @@
-"""The error of the query language, with the place of the mistake in the query's text.
-
-The text of the error always names the line and the column, because the clients that receive the text have the query.
-"""
+"""The error of the query language, with the place of the mistake in the query's text."""
 
 from __future__ import annotations
 
@@ -56,9 +53,9 @@ def one_of(names: Iterable[str]) -> str:
 
 
 class UnplacedError(Exception):
-    """An error in a query, without the place in the query's text. The compiler then raises a QueryError with the place.
+    """An error in a query, without the place in the query's text. The compiler turns the error into a QueryError.
 
-    `argument` is the index of the wrong argument, or None for the whole call.
+    `argument` is the index of a function's wrong argument. It is None if no single argument is wrong.
     """
 
     def __init__(self, message: str, *, argument: int | None = None, hint: str | None = None) -> None:

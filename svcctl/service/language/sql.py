@@ -57,8 +57,8 @@ class ExpressionContext:
 
     `dialect` is the dialect of the engine, `now` is the value of now(), and `zone` is the time zone of today(). `time`
     is the SQL of a row's eventdate. `time` is None if rows have no eventdate. `spare` is the number of SQL nodes that
-    may still be added to the nodes of the query itself. Without this limit, nested calls would double the copies of
-    their arguments at every level.
+    may still be added to the nodes of the query itself. Without this limit, a short query with nested calls could
+    become a huge statement.
     """
 
     dialect: Dialect
@@ -133,10 +133,10 @@ def without_zone(value: datetime) -> datetime:
 
 
 def case_when(*pairs: tuple[Sql, Sql], default: Sql | None = None) -> Sql:
-    """Return a CASE WHEN expression. Each pair is a condition and the result if this condition is the first true one.
+    """Return a CASE WHEN expression. Each pair has a condition and its result.
 
-    Engines expand NULLIF, and CASE with an operand, into CASE WHEN at every level. So a short text could become a long
-    computation. The compiler uses CASE WHEN from the start, so that `ExpressionContext.spare` counts the copies.
+    CASE WHEN is also used in place of NULLIF. Engines expand NULLIF to CASE WHEN with two copies of the value, and
+    `ExpressionContext.spare` must count these copies.
     """
     return exp.Case(ifs=[exp.If(this=condition, true=result) for condition, result in pairs], default=default)
 
@@ -148,8 +148,8 @@ def equal(left: Sql, right: Sql) -> Sql:
 def member(context: ExpressionContext, sql: Sql, options: list[Sql]) -> Sql:
     """Return SQL for the condition that a value equals one of the options.
 
-    A short IN, or an IN over columns, is expanded into comparisons. Engines would do the same expansion, but then the
-    copies of the value would not be counted.
+    Fewer than five options, or options with columns, become comparisons that are joined by OR. Engines expand such an
+    IN in the same way, and `ExpressionContext.spare` must count the copies of the value.
     """
     if len(options) < 5 or any(option.find(exp.Column) for option in options):
         tests = map(equal, context.copies(sql, len(options)), options)
@@ -190,11 +190,7 @@ def from_epoch_ms(value: Sql) -> Sql:
 
 
 def bucket(time: Sql, seconds: int) -> Sql:
-    """Return SQL for the start of the period that contains a moment.
-
-    One period begins at the start of 1970. All other periods begin at multiples of the period's length before or after
-    this moment.
-    """
+    """Return SQL for the start of the period that contains a moment. Periods are counted from the start of 1970."""
     span = number(seconds * 1000)
     past = exp.Mod(this=epoch_ms(time.copy()), expression=span)
     past = exp.Mod(this=exp.Paren(this=exp.Add(this=past, expression=span.copy())), expression=span.copy())

@@ -23,8 +23,8 @@ class TextBound:
     """The maximum number of characters of a text.
 
     `literal_counts` has the number of each character that comes from literals of the query. `other_chars` is the number
-    of all other characters. The separate counts keep the bound of a chain of replacements small, such as a chain that
-    escapes HTML. For example, a replacement of `<` ignores the characters that a replacement of `&` has inserted.
+    of all other characters. The separate counts keep the bound of nested replacements small. For example, if `&` was
+    replaced by `&amp;`, the inserted characters do not count in a later replacement of `<`.
     """
 
     other_chars: int = STORED_CHARS
@@ -36,10 +36,7 @@ class TextBound:
 
     @classmethod
     def widest(cls, bounds: Iterable[TextBound]) -> TextBound:
-        """Return the longest of several bounds. The result is the bound of a value that equals one of several values.
-
-        All characters of the result count as `other_chars`.
-        """
+        """Return the longest of several bounds. All characters of the result count as `other_chars`."""
         return cls(max((bound.chars for bound in bounds), default=STORED_CHARS))
 
     @property
@@ -59,9 +56,9 @@ class TextBound:
         return bound
 
     def replaced(self, old: str | None, new: TextBound) -> TextBound:
-        """Return the bound after each `old` is replaced by `new`.
+        """Return the bound of this text after each `old` is replaced by a text with the bound `new`.
 
-        `old` is None if the searched text is not a literal.
+        `old` is None if the replaced text is not a literal.
         """
         if new.chars <= (1 if old is None else len(old)):
             return TextBound(self.chars)

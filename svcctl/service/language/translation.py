@@ -32,9 +32,9 @@ _TYPES = {"INT": "int", "BIGINT": "int8", "FLOAT": "float8", "DOUBLE": "float8",
 
 
 class Untranslatable(Exception):
-    """Raised for a text without a translation.
+    """Raised if a text cannot be translated.
 
-    The text of the exception is a hint, or empty. `reason` is the `reason` of the error that shows the hint, or None.
+    The text of the exception is a hint, or empty. The error that shows the hint gets the value of `reason`.
     """
 
     def __init__(self, hint: str = "", reason: str | None = None) -> None:
@@ -46,8 +46,8 @@ class Untranslatable(Exception):
 class Translation:
     """The translation of SQL: a query, a remark to print after the query, and the order of the rows.
 
-    A query cannot sort rows, so `sorting` has the order. The key `sort` has the columns, such as `n:desc,m`. The key
-    `top` has the number of rows if the SQL limits the rows.
+    The query language cannot sort rows, so `sorting` has the order. The key `sort` has the columns, such as `n:desc,m`.
+    The key `top` has the number of rows if the SQL has a LIMIT.
     """
 
     query: str
@@ -158,7 +158,7 @@ def _keys(select: exp.Select) -> dict[Any, str]:
 
 
 def _at_place(node: Any, items: list[Any]) -> Any:
-    """Return the item that a number in GROUP BY or ORDER BY means. Return any other node unchanged."""
+    """Return the item of the SELECT that a number in GROUP BY or ORDER BY means. Return any other node unchanged."""
     counts = isinstance(node, exp.Literal) and node.is_int and 0 < int(node.name) <= len(items)
     return items[int(node.name) - 1] if counts else node
 
@@ -230,7 +230,7 @@ def _call(node: Any) -> str:
 
 
 def _literal(node: Any) -> str:
-    """Translate a literal. A text in a comparison becomes a date or an address if the text has this form."""
+    """Translate a literal. If a compared text looks like a date or an address, the result is a date or an address."""
     text = string_text(node.this) if node.is_string else str(node.this)
     compared = node.is_string and isinstance(node.parent, exp.Predicate)
     if compared and ADDRESS.fullmatch(node.this):

@@ -183,10 +183,10 @@ def expressions(clause: Clause) -> tuple[Expr, ...]:
 
 
 def walk(expr: Expr) -> Iterator[tuple[Expr, int]]:
-    """Yield an expression and all expressions inside it, each with its depth from 1, left before right.
+    """Yield an expression and all expressions inside it, from left to right, each with its depth.
 
-    The function is not recursive. Every five operands of a sum or product add one level to the depth, because SQL nests
-    the operands, and engines limit the depth.
+    The outermost expression has depth 1. Every five operands of a sum or product add one level to the depth, because
+    SQL nests the operands.
     """
     waiting = [(expr, 1)]
     while waiting:

@@ -56,7 +56,7 @@ class Plan:
     `select` reads exactly one table node, which has the table's name in the query and the alias `t`. The engine that
     runs the plan replaces this node by its own source of the rows. With `dated`, the SELECT has an additional last
     column with the date of each row. This column is not among `columns`. `start` and `end` are the range of dates of
-    the SELECT, in UTC and without a zone. An engine may use this range to choose files.
+    the SELECT, in UTC and without a zone. An engine may use this range to skip files.
     """
 
     select: exp.Select

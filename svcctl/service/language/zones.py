@@ -1,8 +1,8 @@
 """SQL that converts between moments and the local times of a zone.
 
 The offsets of a zone come from Python's time zone database and become constants of the SQL statement. So all engines
-return the same rows, and engines need no time zone database. For a zone with a name, the statement only has the offsets
-of the years 1970 to 2037. Any other moment or local time becomes null.
+return the same rows, and engines need no time zone database. For a named zone such as Europe/Berlin, the statement only
+has the offsets of the years 1970 to 2037. Any other moment or local time becomes null.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _shift(context: ExpressionContext, time: Sql, seconds: int) -> Sql:
 
 
 def _shift_by_steps(context: ExpressionContext, time: Sql, steps: Steps, sign: int) -> Sql:
-    """Return SQL that adds the value of `steps` at a time to this time. If `sign` is -1, the value is subtracted."""
+    """Return SQL for a time plus the value of `steps` at this time. If `sign` is -1, the value is subtracted."""
     time = epoch_ms(time)
     context.spend(sum(1 for _ in time.walk()) * len(steps))
 

@@ -144,7 +144,7 @@ class ProfileError(UsageError):
 
 
 class MissingExtra(UsageError):
-    """A feature that needs missing packages. The hint is the command that installs these packages."""
+    """A feature whose packages are not installed. The hint is the command that installs these packages."""
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(

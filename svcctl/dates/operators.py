@@ -205,8 +205,8 @@ def check_epoch(seconds: Seconds, *, whole: bool = False) -> Seconds:
     """Return a number of epoch seconds unchanged. Raises UsageError if the number is too large for seconds.
 
     A number that is too large is taken as milliseconds or a smaller unit. The hint of the error contains the date in
-    seconds, with three decimals if they are needed. With `whole`, the hint contains whole seconds: the second before
-    the date and the second after the date, if the date has a fraction. Negative numbers are dates before 1970.
+    seconds, with three decimals if they are needed. With `whole`, the hint contains only whole seconds. If the date is
+    between two seconds, the hint contains both seconds. Negative numbers are dates before 1970.
     """
     size = abs(seconds)
     power = next((at for at in range(len(_EPOCH_UNITS)) if size < (MAX_EPOCH_SECONDS + 1) * 1000**at), None)

@@ -26,7 +26,10 @@ from svcctl.dates.zones import GMT, LocalZone, Zone
 from svcctl.errors import RangeEndsFirst, UsageError
 
 _LONG_AGO = 10**6
-"""A number of epoch seconds in January 1970. A smaller typed number is probably a length of time without its unit."""
+"""A number of epoch seconds in January 1970.
+
+A typed number that is closer to 0 is probably a length of time without its unit, such as 5 for 5m.
+"""
 
 
 class Range(NamedTuple):

@@ -238,9 +238,10 @@ def _needed(text: str, moment: Typed | None, today: date | None = None) -> Typed
 
 
 def parse_second(text: str) -> Typed:
-    """Parse a typed date like `parse_moment`, but refuse a date with a fraction of a second.
+    """Parse a typed date in the same way as `parse_moment`, but refuse a fraction of a second.
 
-    Raises UsageError for such a date. The hint contains the second before the date and the second after the date.
+    For a date with a fraction of a second, raises UsageError. The hint contains the second before the date and the
+    second after the date.
     """
     moment = _needed(text, _parsed(text, whole=True))
     if isinstance(moment, float):

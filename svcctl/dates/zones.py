@@ -13,7 +13,9 @@ from svcctl.dates.lengths import UNITS
 from svcctl.errors import UsageError
 
 _ZONE = re.compile(r"GMT(?:([+-])(\d{1,2})(?:(?::|(?<=\d\d))([0-5]\d))?)?", re.ASCII)
-"""A pattern for zones in requests, such as GMT+5:30. If the hours have two digits, the colon may be omitted: GMT+0530.
+"""A pattern for zones in requests, such as GMT+5:30.
+
+If the hours have two digits, the colon may be omitted: GMT+0530.
 """
 
 
@@ -61,7 +63,7 @@ class Zone:
         return f"GMT{EPOCH.astimezone(self.clocks).isoformat()[19:]}" if self.is_fixed else str(self.clocks)
 
     def offset_name(self, at: float) -> str:
-        """Return the zone's offset at a moment as a name, such as GMT+2.
+        """Return the name of the zone's offset at a moment, such as GMT+2.
 
         The moment `at` is in epoch seconds. If the zone's name begins with GMT, the result is this name.
         """
@@ -77,7 +79,7 @@ class Zone:
         return self if self.is_fixed else _fixed(self.offset_name(at))
 
     def change_note(self, when: str, offset: str, advice: bool) -> str:
-        """Return a note which says that all dates have the same offset although the clocks change.
+        """Return a note that all dates have the same offset, although the clocks change.
 
         `when` is the time of the change in words, and `offset` is a sentence about the offset. With `advice`, the note
         recommends the date format iso.

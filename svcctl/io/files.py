@@ -158,7 +158,7 @@ def remove_abandoned(folder: Path) -> None:
 
 
 class PartFile:
-    """A file that is being written. The bytes are in the part file `<name>.part`. `publish` gives it the final name.
+    """A file that is being written. The bytes are in the part file `<name>.part`, which `publish` renames to `<name>`.
 
     Use the object in a `with` statement. Leaving the block without `publish` removes the part. A killed process leaves
     its part, and the next writer of the same file replaces this part.
@@ -191,7 +191,7 @@ class PartFile:
         status = _status(path)
         if (
             status is not None and not stat.S_ISREG(status.st_mode) and is_direct(path)
-        ):  # for a directory, `publish` fails
+        ):  # a directory is refused later, by `publish`
             raise OSError(errno.EINVAL, "it is not a regular file")
         self.path = path
         self._target = resolved_path(path) if status is not None and stat.S_ISLNK(status.st_mode) else path

@@ -121,7 +121,7 @@ def start_arrow() -> None:
 
 
 class _NoPandas:
-    """A context manager. Within its block, importing pandas fails."""
+    """A context manager that prevents the import of pandas."""
 
     def find_spec(self, name: str, *_: object) -> None:
         if name == "pandas":

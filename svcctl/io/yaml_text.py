@@ -27,7 +27,9 @@ _Node = Any
 """A node of PyYAML. Its `id` says whether the node is a scalar, a sequence or a mapping."""
 _NULL, _MERGE, *_STRUCTURE = (f"tag:yaml.org,2002:{name}" for name in ("null", "merge", "str", "map", "seq"))
 _OTHERS_TYPE = r"[yYnN]|0o[0-7]+|[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+"
-"""A pattern for texts that other programs would not read as text, such as y, 0o17 and 1e3. PyYAML does not quote them.
+"""A pattern for texts that other programs would not read as text, such as y, 0o17 and 1e3.
+
+PyYAML does not quote these texts by itself.
 """
 _RARE_LINE_ENDS = "[\r\x85\u2028\u2029\ufeff]"
 _TOO_DEEP = "not YAML: it is nested too deeply, or has an alias of itself"

@@ -106,7 +106,7 @@ class Dialect(Protocol):
 
     @abstractmethod
     def position(self) -> exp.Expr | None:
-        """Return SQL for the position of a row in a plan's table `t`. Positions increase in the order of storage.
+        """Return SQL for the position of a row in a plan's table `t`. Rows are numbered in the order of storage.
 
         Returns None if the engine keeps every table in order of eventdate.
         """

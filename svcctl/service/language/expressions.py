@@ -109,7 +109,7 @@ class Scope:
         return value.sql
 
     def value(self, expr: tree.Expr) -> CompiledValue:
-        """Compile an expression. Raises QueryError at the node that has an unknown name or a wrong type."""
+        """Compile an expression. Raises QueryError for an unknown name or a wrong type."""
         match expr:
             case tree.Literal():
                 return _literal(self.context, expr)
@@ -171,7 +171,7 @@ class Scope:
         return did_you_mean(name, self.columns, words=False)
 
     def _compared_value(self, expr: tree.Expr) -> CompiledValue:
-        """Compile the right side of a comparison. For an unknown name, the hint may suggest to put text in quotes."""
+        """Compile the right side of a comparison. For an unknown name, the hint may say that text is in quotes."""
         if isinstance(expr, tree.ColumnRef) and expr.name not in self.columns and expr.name not in self.hidden_names:
             hint = self._name_answer(expr.name) or text_answer(expr.name)
             raise QueryError(f"no column '{expr.name}'", expr.at, hint=hint)

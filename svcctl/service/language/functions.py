@@ -17,7 +17,7 @@ repeated. A parameter has the type of a column, such as str, or one of these kin
 
 Parameters of the kinds in the last four lines do not accept null.
 
-A function returns null if an argument is null, except if the function's meaning says otherwise. Aggregates skip nulls.
+A function returns null if an argument is null. The meanings of functions mention exceptions. Aggregates skip nulls.
 """
 
 from __future__ import annotations
@@ -261,7 +261,10 @@ DATE_FORMAT = "yyyy-MM-dd HH:mm:ss.SSS"
 DATE_PARTS = " ".join(part.value for part in DatePart)
 DATE_TEXT = r"\d{4}-\d\d-\d\d([ T]\d\d(:\d\d(:\d\d(\.\d{1,3})?)?)?)?Z?"
 _REST = "yyyy-MM-dd 00:00:00.000"
-"""The text whose end completes a date without a time. Year, month and day must not be missing."""
+"""The text that supplies the missing last parts of a date, such as the time.
+
+Year, month and day must not be missing.
+"""
 _DATE_PIECE = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+|'")
 
 
@@ -334,7 +337,7 @@ def _date_regex(parts: DatePattern) -> str:
 
 
 def _date_of_literal(text: str, parts: DatePattern) -> datetime:
-    """Return the date that a literal in a pattern means.
+    """Return the date and time that a literal means. The literal fits the pattern `parts`.
 
     If the pattern has no year, the year is 1900. Raises UnplacedError if the date is not in the calendar.
     """

@@ -87,7 +87,7 @@ def _skeleton(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
 
 
 def _rewrite(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
-    """Return SQL that rewrites JSON into a form that all engines read alike. The module's docstring has the steps."""
+    """Return SQL that rewrites JSON for all engines. The module's docstring has the steps."""
     text = engine.replace_matches(escaped.copy(), rf'("[^"]*")|{_BLANKS}', "$1")
     text = _replace_text(engine.replace_matches(text, r'"([^"]*)"', '"s$1"'), "\\", r"\\")
     both = f"$1{_QUOTE_MARK}$2{_QUOTE_MARK}"

@@ -133,7 +133,7 @@ def without_zone(value: datetime) -> datetime:
 
 
 def case_when(*pairs: tuple[Sql, Sql], default: Sql | None = None) -> Sql:
-    """Return a CASE WHEN expression. Each pair has a condition and its result.
+    """Return a CASE WHEN expression. Each element of `pairs` is a condition and its result.
 
     CASE WHEN is also used in place of NULLIF. Engines expand NULLIF to CASE WHEN with two copies of the value, and
     `ExpressionContext.spare` must count these copies.

@@ -34,7 +34,7 @@ _TYPES = {"INT": "int", "BIGINT": "int8", "FLOAT": "float8", "DOUBLE": "float8",
 class Untranslatable(Exception):
     """Raised if a text cannot be translated.
 
-    The text of the exception is a hint, or empty. The error that shows the hint gets the value of `reason`.
+    The text of the exception is a hint, or empty. `reason` becomes the reason of the error that shows the hint.
     """
 
     def __init__(self, hint: str = "", reason: str | None = None) -> None:
@@ -230,7 +230,7 @@ def _call(node: Any) -> str:
 
 
 def _literal(node: Any) -> str:
-    """Translate a literal. If a compared text looks like a date or an address, the result is a date or an address."""
+    """Translate a literal. A text in a comparison becomes a date or an address if the text looks like one."""
     text = string_text(node.this) if node.is_string else str(node.this)
     compared = node.is_string and isinstance(node.parent, exp.Predicate)
     if compared and ADDRESS.fullmatch(node.this):

@@ -205,8 +205,8 @@ def counted(number: int, singular: str, many: str | None = None) -> str:
 def size_text(size: float) -> str:
     """Return a number of bytes as text: 812 bytes, 56 kB, 1.2 MB."""
     for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if size >= unit:
-            return f"{size / unit:.{0 if size >= 10 * unit else 1}f} {name}"
+        if size >= unit or round(size * 1e3 / unit) >= 1e3:  # 999,600 is 1.0 MB, not 1000 kB
+            return f"{size / unit:.{0 if size >= 9.95 * unit else 1}f} {name}"
     return counted(round(size), "byte")
 
 

@@ -86,7 +86,17 @@ def test_a_number_of_things_has_its_plural(number: int, words: tuple[str, ...], 
 
 @pytest.mark.parametrize(
     ("size", "said"),
-    [(1, "1 byte"), (812, "812 bytes"), (1000, "1.0 kB"), (56_400, "56 kB"), (1_234_000, "1.2 MB"), (5e10, "50 GB")],
+    [
+        *(
+            (1, "1 byte"),
+            (812, "812 bytes"),
+            (1000, "1.0 kB"),
+            (56_400, "56 kB"),
+            (1_234_000, "1.2 MB"),
+            (5e10, "50 GB"),
+        ),
+        *((999_499, "999 kB"), (999_500, "1.0 MB"), (9_949_000, "9.9 MB"), (9_951_000, "10 MB")),
+    ],
 )
 def test_a_size_is_printed_in_its_unit(size: float, said: str) -> None:
     assert size_text(size) == said

@@ -43,7 +43,7 @@ _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?")
 
 
 def checked_form(url: str) -> str:
-    """Return the base URL without a slash at its end. Raises UsageError for a text that is not a base URL."""
+    """Check a base URL, and return it without a slash at its end. Raises UsageError for any other text."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -66,7 +66,7 @@ def checked_form(url: str) -> str:
 
 
 def checked_url(url: str) -> str:
-    """Return the base URL without a slash at its end.
+    """Check a base URL, and return it without a slash at its end.
 
     Raises UsageError for a text that is not a base URL, and for an http URL of another machine.
     """

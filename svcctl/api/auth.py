@@ -89,7 +89,7 @@ class Signature:
 
 @dataclass(frozen=True)
 class Token:
-    """The method that sends a token in the header `Authorization`. Each subclass sets the `scheme` of the header."""
+    """The method that sends a token in the header `Authorization`. Each subclass defines the `scheme`."""
 
     scheme = ""
 

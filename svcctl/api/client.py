@@ -72,10 +72,10 @@ class Client:
     after the first attempt. `verify` says whether certificates are checked, or is the path of a CA bundle. `socket`
     is the path of a Unix socket that receives all requests, for any host. `transport` replaces the network. `clock`
     returns epoch seconds. With `any_close`, an answer counts as complete even if its TLS connection ended without the
-    message close_notify. `observe` is called with each Exchange and each Retry. When `any_close` is needed for the
-    first time, `observe` is called with an UnprovenEnd. `environment` contains the variables that may name a proxy. A
-    read-only `guard` raises UsageError for every request that may change something. A guard with `max_rows` raises
-    TooManyRows for an answer with more rows.
+    message close_notify. `observe` is called with each Exchange and each Retry. When `any_close` makes an answer
+    count as complete for the first time, `observe` is called with an UnprovenEnd. `environment` contains the variables
+    that may name a proxy. A read-only `guard` raises UsageError for every request that may change something. A guard
+    with `max_rows` raises TooManyRows for an answer with more rows.
     """
 
     def __init__(
@@ -248,8 +248,8 @@ class Client:
     def start_job(self, job_id: str) -> Job:
         """Start a stopped job. The job continues at the position where it stopped.
 
-        Raises ServiceError if the job stops again at once with an error. Raises Conflict if the job is then in a state
-        that does not lead to RUNNING.
+        Raises ServiceError if the job stops again at once with an error. Raises Conflict if the service answers
+        with any other state that does not lead to RUNNING.
         """
         states = ("RUNNING", "COMPLETED", "CREATED", "RECONNECTING")
         return self._change_job("GET", "/start", job_id, "started", states)
@@ -264,8 +264,8 @@ class Client:
     def _change_job(self, method: str, verb: str, job_id: str, changed: str, states: tuple[str, ...]) -> Job:
         """Change a job, so that its state becomes one of `states`.
 
-        If the reply is lost, the job is read again. If the state of the job is then one of `states`, the change counts
-        as successful.
+        If the reply is lost, the client reads the job. The change counts as successful if the state of the job is one
+        of `states`.
         """
 
         def already() -> Job | None:

@@ -91,7 +91,7 @@ class Destination:
     type: str
     params: Mapping[str, Any] = field(default_factory=dict)
     parts: Sequence[Mapping[str, Any]] = ()
-    """The parameters as a list of objects, if the user wrote a list."""
+    """The parameters as a list of objects; empty unless the user wrote a list."""
 
     def to_json(self) -> dict[str, Any]:
         return {"type": self.type, "params": [dict(part) for part in self.parts] or dict(self.params)}
@@ -267,9 +267,9 @@ def without_secrets(text: str, params: Mapping[str, Any]) -> str:
 
 
 def canonical_type(name: str) -> str:
-    """Return the key in TYPES of a destination type. `name` is in any case, such as `Kafka` or `KAFKA`.
+    """Return a destination type's key in the table TYPES.
 
-    An unknown name is returned unchanged.
+    `name` is the type in any case, such as `Kafka` or `KAFKA`. An unknown name is returned unchanged.
     """
     return name.lower() if name.lower() in TYPES else name
 
@@ -342,7 +342,7 @@ def check(destination: Destination, *, endless: bool) -> None:
 
 
 def suggest_key(destination_type: str, key: str) -> str | None:
-    """Return the key of the destination type that is most similar to a mistyped key; None if no key is similar."""
+    """Return the parameter key that is most similar to a mistyped key; None if the type has no similar key."""
     return nearest(key, known_keys(destination_type))
 
 
@@ -376,7 +376,7 @@ def place_of_files(kind: str, params: Mapping[str, Any], job_id: str) -> Mapping
     """Return the parameters of the place to which a job writes numbered files, such as the bucket and the file name.
 
     Two jobs with equal places continue the same series of files. The result is empty for a destination type without
-    numbered files. In S3, the default file name is the job's ID.
+    numbered files. In S3, `job_id` is the default file name.
     """
     row = TYPES.get(kind)
     keys = [parameter.key for parameter in row.parameters if parameter.place] if row else []

@@ -3,13 +3,13 @@
 The module remembers the hashes of delivered rows. After a break, the query is sent again, and rows that were already
 delivered are skipped.
 
-At most MAX_REMEMBERED rows are remembered. If there are more rows, all rows of the oldest second are forgotten.
-The query that is sent after a break then starts after the forgotten seconds. An event is missed if its date
-is in a forgotten second and the service stores the event after the beginning of the break. The query cannot be resumed
-if rows of the newest second are forgotten. The newest second is never later than the service's clock, even if events
-have dates in the future.
+At most MAX_REMEMBERED rows are remembered. If there are more rows, all rows of the oldest second are forgotten. After a
+break, the query then starts after the forgotten seconds. So the query misses an event with an older date if the service
+stores this event after the connection broke.
 
-A query with a group is always sent again from the newest second, because late events change the rows of groups.
+The newest second is the date of the newest row, but never later than the service's clock. If rows of the newest second
+are forgotten, the query cannot be resumed. After a break, a query with a group always starts at the newest second.
+Otherwise, a group with a late event could be delivered twice: first without this event, and then with it.
 
 If a query has an end, the service closes the connection when the service's clock has passed this end. The result is
 then complete. A connection that closes earlier counts as broken.
@@ -50,10 +50,7 @@ LATE_SECONDS = 60.0
 DATE_SECONDS = 1.0
 """The precision of the header Date, in seconds."""
 QUIET_SECONDS = 1.0
-"""The number of seconds without a row after which a new connection counts as caught up.
-
-The connection has then probably sent all events that were stored during the break.
-"""
+"""The seconds without a row after which a new connection has probably sent all events stored during the break."""
 
 
 class Memory:
@@ -94,8 +91,8 @@ class Memory:
         """Return the start of the query that is sent after a break, and the delivered rows that must be skipped.
 
         The start is in epoch seconds. For a query with `groups`, the start is the newest second. For other queries, the
-        start is the first second without forgotten rows; None if no rows are forgotten. Raises IncompleteResult if rows
-        of the newest second are forgotten.
+        start is after the last second with forgotten rows; None if no rows are forgotten. Raises IncompleteResult if
+        rows of the newest second are forgotten.
         """
         if self._newest is not None and groups and (self._forgotten is None or self._forgotten < self._newest):
             return self._newest, self._copy()
@@ -156,10 +153,10 @@ class Follow:
         self._delivered: Mapping[int, Counter[int]] = {}
         """The rows of earlier connections that the current connection has not sent again yet."""
         self._failures = 0
-        """The number of failed attempts to connect in a row.
+        """The number of consecutive failed attempts to connect.
 
-        An attempt also counts as failed if its connection sent no new row and lasted for less time than the delay
-        before the attempt.
+        A short connection without a new row counts as a failed attempt, too. A connection is short if it lasted for
+        less time than the delay before it.
         """
         self._delay = 0.0
         """The delay before the last attempt to connect, in seconds."""
@@ -179,12 +176,12 @@ class Follow:
         self._since: str | None = None
         """The time at which the connection broke, as text; None while no rows are missing."""
         self._again = 0.0
-        """The time at which the new connection sent its last row; 0 while there is no connection.
+        """The time of the last row after reconnecting; 0 before reconnecting.
 
-        Before the first row, this is the time at which the connection was made.
+        Until a row arrives, this is the time of the reconnection.
         """
         self._behind = 0.0
-        """The time at which the new connection was made, in epoch seconds of the service's clock."""
+        """The time of the last reconnection, in epoch seconds of the service's clock."""
 
     def __enter__(self) -> Self:
         self._connect()
@@ -252,9 +249,9 @@ class Follow:
             yield row
 
     def _catch_up(self, date: Any) -> None:
-        """Note the date of a row that a new connection has sent.
+        """Note that a row has arrived after reconnecting.
 
-        If the date is not before the start of the connection, no rows are missing any more.
+        If the date of the row is at or after the time of the reconnection, all missing rows have arrived.
         """
         self._again = self._clock()
         if isinstance(date, int | float) and date >= self._behind * 1000:

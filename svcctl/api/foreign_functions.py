@@ -109,7 +109,7 @@ _ELSEWHERE = {
     }.items()
     for name in names.split()
 }
-"""Advice by the name of the function.
+"""Advice on replacing functions of other query languages, by the name of the function.
 
 The names are in lower case and without underscores.
 """

@@ -156,9 +156,9 @@ class Loaded:
     such as comments. `oldest` and `newest` are dates of events, in epoch milliseconds. `before` is the number of events
     in the table before the load. `empty` names the files without events. `added` are the new columns of the table with
     their types, and `widened` are the columns with a new type. `left` names the members of JSON objects that got no
-    column, because the table has no room for more columns. `wider` maps columns to types in which the values that
-    became null would fit. `arrays` names the members of JSON objects that contain arrays of objects. Such objects may
-    be events.
+    column, because the table has no room for more columns. `wider` maps a column in `nulls` to a type that can hold
+    the first value that did not fit. `arrays` names the members of JSON objects that contain arrays of objects. Such
+    objects may be events.
     """
 
     table: str

@@ -278,7 +278,7 @@ def _all_or_list(names: tuple[str, ...] | None) -> str | list[str] | None:
 
 
 FAILING = "FAILING"
-"""The status of a running job with an error, in lists."""
+"""The status that lists and messages show for a running job with an error."""
 
 
 def status_text(job: Job) -> str:

@@ -30,8 +30,8 @@ OWN_READS = (
 CHECKED_JOB = f"/service/jobs/{JOB}/verify"
 """The path of svcctl's own service that checks the rows at a job's destination.
 
-A GET request on this path can ask the service to store the date in the parameter `from`. Such a request is a change.
-All other GET requests on this path only read.
+The parameter `from` of a GET request on this path is a date. A request that asks the service to store this date is a
+change. All other GET requests on this path only read.
 """
 OWN_POST_READS = ("/service/domain/check", "/service/temporary-table")
 """The paths of svcctl's own service on which a POST request leaves no change after the end of the request."""

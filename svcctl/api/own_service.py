@@ -93,9 +93,9 @@ class Status:
     `started` is in epoch milliseconds. `address` is the host and the port of the service, if the service also listens
     on TCP. `uses` contains the locations of the shared folder (`folder`), the shared database (`state`) and the query
     engine (`engine`), if the service uses them. `problems` are the reasons why the service cannot work at present.
-    `foreground` says whether the log of the service goes to stderr. `lost` describes a loss of events until somebody
-    confirms the loss. Each element of `expiring` is the name of a key that expires soon, and its expiry in epoch
-    milliseconds.
+    `foreground` says whether the log of the service goes to stderr. `lost` describes a loss of events that nobody
+    has confirmed yet; None if there is none. Each element of `expiring` is the name of a key that expires soon, and its
+    expiry in epoch milliseconds.
     """
 
     version: str
@@ -399,7 +399,10 @@ def _lines(body: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _members(line: bytes) -> tuple[str, Mapping[str, Any]]:
-    """Return the name and the members of the object in a line of a check. Raises MalformedAnswer for any other line."""
+    """Parse a line of the answer to a check, such as `{"progress": {…}}`. Return the key and the inner object.
+
+    Raises MalformedAnswer for any other line.
+    """
     try:
         [(kind, members)] = json.loads(line).items()
     except (ValueError, AttributeError, RecursionError):

@@ -269,9 +269,9 @@ def _answer(clauses: list[tuple[str, list[tuple[str, str]]]]) -> tuple[tuple[str
 
 
 def _items(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield the column and the name of each item in a list of expressions.
+    """Yield the column and the name of each item in a select, or in the keys of a group.
 
-    If the item is an expression, the column is empty. If an expression has no `as`, the name is empty, too.
+    The column of a computed item, such as `count()`, is empty. Without `as`, the name of such an item is empty, too.
     """
     comma, item = ("other", ","), list[tuple[str, str]]()
     for token in [*tokens, comma]:

@@ -307,7 +307,7 @@ def is_page(content_type: str, body: bytes) -> bool:
 
 
 def page_line(body: bytes) -> str:
-    """Return the title of a web page or a plain text, or else its first words. The result may be empty."""
+    """Return the title of a web page, or the first words of a text without a title. The result may be empty."""
     text = body.decode("utf-8", "replace")
     title = re.search(_TITLE, text)
     line = " ".join(re.sub(_TAG, " ", title[2] if title else text).split())
@@ -376,9 +376,9 @@ def decoded(response: Response) -> Any:
 def launched(response: Response) -> Job:
     """Return the job in the answer to a launch. The specification does not show the form of this answer.
 
-    The job's ID is the member `id` or `jobId`, in `object` or at the top level. If there is no such member, a
-    text in the answer that contains a single UUID states the ID. If there is no ID, raises ServiceError with the whole
-    answer in its message.
+    The job's ID is the member `id` or `jobId`, in `object` or at the top level. Without such a member,
+    the ID is taken from a text in the answer that contains exactly one UUID. If there is no ID, raises ServiceError
+    with the whole answer in its message.
     """
     from svcctl.api.models import Job
 

@@ -55,10 +55,7 @@ def lint(fields: Fields, *, update: bool = False) -> list[RoleFinding]:
 
 
 def grants_all(fields: Fields, *, update: bool = False) -> list[str]:
-    """Return the kinds of grants for which a role grants everything, now and in future.
-
-    The kinds are policies, applications and resources.
-    """
+    """Return which of these a role grants completely, now and in future: policies, applications and resources."""
     if not update and _mentions_no_grant(fields):
         return list(GRANTS.values())
     return [word for key, word in GRANTS.items() if _is_all(fields.get(key))]

@@ -189,8 +189,8 @@ class RepeatableRequest(NamedTuple):
 class Sender:
     """Sends calls, with retries and a new signature for each attempt. The docstring of `Client` describes the options.
 
-    `change` describes a call that may change something, and returns None for a call that only reads. A read-only
-    `guard` refuses calls that may change something.
+    `change` is a function that describes a call that may change something. For a call that only reads, the function
+    returns None. A read-only `guard` refuses calls that may change something.
     """
 
     def __init__(

@@ -134,7 +134,7 @@ def length_of(response: Response) -> int | None:
 
 
 def _has_no_body(response: Response) -> bool:
-    """Return whether the answer has no body, so that its header content-encoding has no meaning."""
+    """Return whether the answer has no body. Its header content-encoding then has no meaning."""
     head = response.request.method == "HEAD" or response.status_code in (204, 304)
     return head or response.headers.get("content-length") == "0"
 

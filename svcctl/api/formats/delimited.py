@@ -5,7 +5,7 @@ check, all characters except quotes, separators and newlines are removed from a 
 characters the `marks`. If all rows of a block have the same marks, the block is checked in one comparison.
 
 In other blocks, the quotes and all marks inside quotes are removed, too. The code calls the remaining marks the
-`skeleton`. The skeleton must repeat the skeleton of the header.
+`skeleton`. The skeleton of a block must consist of copies of the header's skeleton.
 
 An empty row, or a row that contains only separators, is keep-alive padding and is dropped. A row in which every cell is
 null looks the same and is dropped, too.
@@ -13,10 +13,10 @@ null looks the same and is dropped, too.
 If the header ends in CRLF, all rows end in CRLF. Otherwise, all rows end in LF, and a CR before the LF is part of the
 last cell. Padding may end in LF or CRLF.
 
-The last row of an answer may be an error, such as `svc.error,500,out of memory`. A row is an error if its first cell
-ends with `.error`, its second cell is an integer, and it has more or fewer cells than the header. If the header has
-three cells, a row with three cells is an error if its third cell is not a number. Such a row is held back until the
-next row arrives. All other rows are delivered at once.
+The last row of an answer may be an error, such as `svc.error,500,out of memory`. The first cell of an error ends
+with `.error`, and its second cell is an integer. A last row with such cells is an error if it has more or fewer cells
+than the header. If the row and the header have three cells each, the row is an error if its third cell is not a number.
+A row that may be an error is held back until the next row arrives. All other rows are delivered at once.
 
 An answer of svcctl's own service is exact. In an exact answer, a row is an error only if it begins with `svc.api.error`
 without quotes. In data, that service puts every text in quotes.
@@ -110,7 +110,8 @@ class DelimitedDialect:
         """Yield the body in blocks of whole rows.
 
         Each result is a tuple: the block, its marks (quotes, separators and newlines), and whether its last row ended
-        with a newline. Only the last block may end without a newline, and only if its last row may be an error.
+        with a newline. A last row without a newline is yielded as a separate block if it may be an error. Otherwise,
+        such a row raises IncompleteResult.
         """
         pending: list[bytes] = []
         pending_marks: list[bytes] = []

@@ -26,7 +26,7 @@ AT_ONCE = 64 * 1024
 """The maximum number of bytes of lines that are parsed together. Parsed values take ten times as much memory."""
 _LONG_KEY = 64
 _MEMBERS = {"d", *METADATA}
-"""The members of lines with values (`d`) or with metadata (`m` and `metadata`)."""
+"""The members in which a line can contain values (`d`) or metadata (`m` and `metadata`)."""
 _SHOWN = 40
 """The maximum number of characters of a line that are quoted in an error."""
 
@@ -302,9 +302,9 @@ def _check_first(value: Any, line: bytes, delivered: Delivered, metadata: bool) 
 
 
 def _is_in_stream(value: Any) -> bool:
-    """Return whether an error has a form that ends a stream.
+    """Return whether an error has one of the two forms that a service sends in the middle of a result.
 
-    There are two such forms: `["error", …]`, and an object with a member `e`.
+    The forms are `["error", …]`, and an object with a member `e`.
     """
     return isinstance(value, list) or (isinstance(value, dict) and "e" in value)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from svcctl.api.refusals import Refusal
 
 BLOCK_BYTES = 64 * 1024
-"""The number of bytes per block, in formats with readers that collect bytes into blocks."""
+"""The number of bytes in a block, for readers that collect small pieces of an answer into blocks."""
 
 MAX_ROW = 64_000_000
 """The maximum number of bytes of a row. Without this limit, a body without line ends would fill the memory."""
@@ -27,7 +27,7 @@ MAX_COLUMNS = 50_000
 MAX_HEADING = 8_000_000
 """The maximum total number of bytes of the names of a result's columns."""
 NAMES_PER_COLUMN = 4
-"""The number of JSON keys that count as one column in an estimate of the number of columns."""
+"""The assumed number of JSON keys per column, for an estimate of the number of columns."""
 
 
 Late = Callable[[int, float], None]

@@ -54,7 +54,7 @@ class ProxyError(RequestError):
     is_final = False
 
     def hint(self, host: str) -> str | None:
-        """Return advice for a user who wants to reach `host`; None if the error itself has no advice."""
+        """Return the error's advice for a user who wants to reach `host`; None if the error has no advice."""
         return None
 
 

@@ -65,10 +65,10 @@ class LayeredTLS:
         self._carrier.close()
 
     def _run(self, step: Callable[[], T]) -> T:
-        """Repeat a step of the inner connection until the step has a result.
+        """Repeat a TLS operation of the inner connection, such as a read, until the operation has a result.
 
         Between attempts, bytes are sent to the carrier and received from the carrier. If the carrier is non-blocking,
-        the method may raise SSLWantReadError. The caller must then repeat the step later.
+        the method may raise SSLWantReadError. The caller must then call the method again later.
         """
         while True:
             try:

@@ -149,7 +149,7 @@ def _is_port(text: str) -> bool:
 def _is_exception(host: str, port: int, variable: str, entries: str) -> bool:
     """Return whether an entry of NO_PROXY covers a host.
 
-    Raises UsageError if no entry covers the host and one of the entries cannot be read.
+    If no entry covers the host, raises UsageError for an entry that cannot be read.
     """
     host = host.lower().rstrip(".")
     unreadable = None

@@ -111,7 +111,7 @@ class Route(NamedTuple):
         return proxy_for(origin.host, origin.port, self.environment)
 
     def open(self, origin: Origin, timeout: float | None) -> socket.socket:
-        """Connect to an origin, without TLS to its service. `timeout` is the limit for each step, in seconds.
+        """Connect to an origin, but do not begin TLS with its service. `timeout` limits each step, in seconds.
 
         Raises OSError or UnicodeError if no connection can be made. Raises ProxyFailure if a proxy is the reason.
         """

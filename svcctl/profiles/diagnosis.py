@@ -294,8 +294,8 @@ def _tls(subject: TestedProfile) -> StepFinding:
 def _answer(subject: TestedProfile) -> StepFinding:
     """Check that the service answers.
 
-    Raises an error if no operation of PERMISSIONS gets an answer that a working service gives. A working service may
-    answer that a permission is missing.
+    Raises an error if none of the operations in PERMISSIONS gets a proper answer. A refusal because of a missing
+    permission is a proper answer.
     """
     errors = list(subject.answers.values())
     heard = [exchange for exchange in subject.exchanges if exchange.status is not None]
@@ -349,7 +349,7 @@ def _clock(subject: TestedProfile) -> StepFinding:
 def _credentials(subject: TestedProfile) -> StepFinding:
     """Check the credentials.
 
-    The check succeeds if at least one operation got an answer that needs valid credentials.
+    The check succeeds if an operation succeeded, or failed with an error that services send only for valid credentials.
     """
     errors = list(subject.answers.values())
     if any(not isinstance(error, CredentialsError | NotFound | Unavailable) or _is_ours(error) for error in errors):
@@ -417,9 +417,9 @@ STEPS: Mapping[str, Callable[[TestedProfile], StepFinding]] = {
 }
 """The steps of the diagnosis, in order."""
 WITH_A_SOCKET = {"socket": True, "name": False, "connection": False, "TLS": False, "TLS close": False}
-"""The steps that not all profiles have.
+"""The steps that apply only to some profiles.
 
-A step with True is only for profiles with a socket. A step with False is only for profiles without a socket.
+A step with True applies only to profiles with a socket. A step with False applies only to profiles without a socket.
 """
 
 CREDENTIAL_HINTS = {
@@ -478,9 +478,9 @@ def _is_answered(subject: TestedProfile, name: str) -> bool:
 
 
 def _is_ours(error: SvcctlError | None) -> bool:
-    """Return whether an error has a code that shows that the service knows the operation.
+    """Return whether the code of an error shows that the service knows the operation.
 
-    An error about credentials does not count. An unknown path has no such code.
+    The result is False for an unknown path, and for an error about credentials.
     """
     unspecific = (None, 1, 404)
     return isinstance(error, ServiceError) and not isinstance(error, CredentialsError) and error.code not in unspecific

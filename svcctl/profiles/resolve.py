@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 CREDENTIALS = ("auth", "api_key", "api_secret", "token")
 """The names of the settings that identify the user to the service."""
 FLAG = "flag --{}"
-"""The form of the text that names a flag as the source of a value."""
+"""A template of the text that names a flag as the source of a value, such as `flag --timeout`."""
 ARGUMENT = "argument {}"
-"""The form of the text that names an argument of a function call as the source of a value."""
+"""A template of the text that names a function's argument as the source of a value, such as `argument timeout`."""
 
 
 class SettingValue(NamedTuple):
@@ -74,7 +74,7 @@ class Profile:
     """The settings of a profile, with their sources.
 
     `name` is None if flags or environment variables describe the connection without a profile. The property of a
-    missing setting raises ProfileError if a connection needs the setting.
+    required setting, such as `base_url`, raises ProfileError if the setting is missing.
     """
 
     name: str | None
@@ -288,7 +288,7 @@ def misspelled_variables(environment: Mapping[str, str]) -> Iterator[str]:
 
 _PREFIX = "SVCCTL_"
 _PREFIX_CHARS = len(_PREFIX) + 1
-"""The number of characters at the beginning that two similar names of variables must share."""
+"""The minimum length of the common prefix of two similar names of variables, in characters."""
 
 
 def _without_credentials(fields: Fields, flags: Mapping[str, Any]) -> Fields:

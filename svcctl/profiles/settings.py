@@ -33,7 +33,7 @@ CONFIG_ENVIRONMENT = "SVCCTL_CONFIG"
 
 @dataclass(frozen=True, slots=True)
 class ProfileSetting(Setting):
-    """A setting of profiles, with properties that the settings of the service do not need."""
+    """A setting of profiles."""
 
     secret: bool = False
     header: bool = False
@@ -133,9 +133,9 @@ def _date_format(text: str) -> None:
 
 
 def parse_timeout(text: str) -> float:
-    """Return the number of seconds of a timeout, at most a day.
+    """Return the number of seconds of a timeout such as 90, 90s or 1h30m. A timeout is at most a day.
 
-    Raises ValueError, with the reason, for any other text.
+    Raises ValueError, with the reason, for a text that is not such a timeout.
     """
     return parse_length(text, most=UNITS["d"])
 

@@ -232,7 +232,7 @@ def _quarters(
 
 
 def _around_minutes(start: int, style: Style, fraction: bool) -> Quarter | None:
-    """Return the parts that the texts of all moments of a quarter of an hour have in common.
+    """Return the texts before and after the minutes. They are the same for all moments in a quarter of an hour.
 
     The quarter begins at `start`. Returns None if the texts differ in more than minutes, seconds and fraction.
     """
@@ -407,7 +407,7 @@ class _Layout:
         return by_column
 
     def _laid(self, at: int, cells: Sequence[str]) -> tuple[str, Sequence[str]]:
-        """Return a printf-style format that pads the cells of a column, and the cells. Wide cells are cut."""
+        """Cut the wide cells of a column. Return a printf-style format that pads cells, and the cells."""
         width, last, numeric = self._widths[at], at == len(self._widths) - 1, self._numeric[at]
         plain = "".join(cells).isascii()
         if self._style.width is not None and self._columns[at].type in TEXT:

@@ -42,7 +42,7 @@ class Completes(NamedTuple):
     """The words to offer for each value of --dest."""
 
     def known(self) -> tuple[Word, ...]:
-        """Return the words of the marker. If `words` is a function, it is called."""
+        """Return the words that complete this argument. If `words` is a function, it is called."""
         return as_words(self.words() if callable(self.words) else self.words)
 
 

@@ -266,9 +266,10 @@ def _parameters(kind: str, document: YamlDocument) -> _Parameters:
 
 
 def _hashed(form: Form, written: str, sent: Any) -> tuple[Any, Any, Any]:
-    """Return a parameter's value for the three hashes: with quotes as in the file, with quotes, and without quotes.
+    """Return a parameter's value for each of the three hashes.
 
-    Without quotes, a text such as 5 or true is hashed as a number or a boolean.
+    The first value has quotes if the file has them. The second value always has quotes, and the third value never has
+    quotes. A text without quotes, such as 5 or true, is hashed as a number or a boolean.
     """
     if form.read is str:
         value = json_value(written)

@@ -241,8 +241,8 @@ class NumberedFiles(JobDestination):
 def _retried() -> Iterator[None]:
     """Turn every error of the storage into Unavailable, so that the job retries.
 
-    Refused access is retried too, because access may be granted later. The address is at the end of the message,
-    because the end may be cut off in a narrow table.
+    Refused access is retried too, because access may be granted later. The address is the last part of the
+    message, because a narrow table cuts off the end, and the address is the least important part.
     """
     try:
         yield

@@ -135,8 +135,8 @@ def without_zone(value: datetime) -> datetime:
 def case_when(*pairs: tuple[Sql, Sql], default: Sql | None = None) -> Sql:
     """Return a CASE WHEN expression. Each element of `pairs` is a condition and its result.
 
-    CASE WHEN is also used in place of NULLIF. Engines expand NULLIF to CASE WHEN with two copies of the value, and
-    `ExpressionContext.spare` must count these copies.
+    CASE WHEN is also used in place of NULLIF. An engine would expand NULLIF to a CASE WHEN with two copies of the
+    value. These copies would not count towards the limit on the size of the SQL.
     """
     return exp.Case(ifs=[exp.If(this=condition, true=result) for condition, result in pairs], default=default)
 
@@ -148,8 +148,9 @@ def equal(left: Sql, right: Sql) -> Sql:
 def member(context: ExpressionContext, sql: Sql, options: list[Sql]) -> Sql:
     """Return SQL for the condition that a value equals one of the options.
 
-    Fewer than five options, or options with columns, become comparisons that are joined by OR. Engines expand such an
-    IN in the same way, and `ExpressionContext.spare` must count the copies of the value.
+    Fewer than five options become comparisons that are joined by OR. So do options that contain columns. An engine
+    would expand an IN with such options in the same way, but its copies of the value would not count towards the limit
+    on the size of the SQL.
     """
     if len(options) < 5 or any(option.find(exp.Column) for option in options):
         tests = map(equal, context.copies(sql, len(options)), options)

@@ -86,7 +86,7 @@ class Layout:
         return self.columns.flat.lists if self.columns.flat else ()
 
     def fields_of(self, what: What) -> tuple[str, ...]:
-        """Return the columns to which a kind of change applies. The result is empty if `what` is not a Change."""
+        """Return the columns to which a finding applies. The result is empty unless the finding is a Change."""
         if what is Change.COLUMN:
             return (self.time,)
         return tuple(filter(None, self.marks(what))) if isinstance(what, Change) else ()

@@ -89,7 +89,7 @@ class TimeFormat:
 
 
 def time_format(zone: str | None, format: str | None) -> TimeFormat:
-    """Return the TimeFormat for a zone and a format. The format may also be one of ORDERS, or a unit of numbers.
+    """Return the TimeFormat for a zone and a format. The format may also be one of ORDERS or of NUMBER_UNITS.
 
     Raises UsageError for any other text, and for a format with a time of day but without a day.
     """

@@ -42,8 +42,8 @@ class SeparatedRows:
     """The row format of csv and tsv. Null becomes an empty cell, and an empty text becomes `""`.
 
     Cells are in quotes only if needed. In a row with only nulls, the first cell is `""`, so that readers do not take
-    the row for padding (see `keep_alive`). A first cell with the text `reserved` is also in quotes, because this text
-    marks an error.
+    the row for padding (see `keep_alive`). A first cell that is equal to the attribute `reserved` is also in quotes,
+    because without quotes such a cell marks an error.
     """
 
     separator: str

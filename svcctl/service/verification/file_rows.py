@@ -146,7 +146,8 @@ def split_records(text: bytes, most: int, rows: Sequence[bytes] = (), *, is_over
     - The next line is one of the expected `rows`.
 
     The last record of the text may be incomplete. `is_over` decides whether such a record is left out:
-    - If `is_over` is true, the file ends here. The record is left out if an expected row begins with the same text.
+    - If `is_over` is true, the file ends here. The record is left out if an expected row begins with the
+      text of this record.
     - If `is_over` is false, the file goes on. The record is left out if there are other records.
     """
     lines = frozenset(rows)

@@ -238,7 +238,7 @@ class PartitionComparison:
         self._swapped = None
 
     def _take_early(self) -> None:
-        """Move past the next expected rows that have already arrived too early, and compare their values."""
+        """Compare the next expected rows with messages that came too early, and move past these rows."""
         while self._state(self._cursor.row) == _EARLY:
             value, offset = self._release(self._cursor.row)
             self._take(value, offset or 0, moved=True)

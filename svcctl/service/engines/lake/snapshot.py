@@ -176,7 +176,7 @@ class SnapshotPart:
 
 
 def whole(files: Iterable[File]) -> SnapshotPart:
-    """Return one part with all files."""
+    """Return a single SnapshotPart that contains all files."""
     files = _by_date(files)
     apart = all(earlier.newest < later.oldest for earlier, later in pairwise(files))
     return SnapshotPart(files, apart and all(file.ordered for file in files))

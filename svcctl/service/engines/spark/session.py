@@ -317,7 +317,7 @@ def status(error: Exception) -> str | None:
 
 
 def _import_messages() -> None:
-    """Import the messages of Spark's client, without its warnings.
+    """Import the Python classes of Spark's protocol messages, and hide the warnings of this import.
 
     With `python -c`, the module `__main__` has no `__file__`, and the import could end the program. So this function
     sets `__file__` during the import.

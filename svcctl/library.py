@@ -394,8 +394,8 @@ class QueryAnswer(Iterator["tuple[Any, ...]"]):
         >>> reader.schema.names, sum(batch.num_rows for batch in reader) > 0
         (['user'], True)
 
-        The types are the same as in `arrow`. If the answer is incomplete, the reader raises IncompleteResult at the end
-        of the answer. Raises MissingExtra if pyarrow is not installed.
+        The types are the same as those of the method `arrow`. If the answer is incomplete, the reader raises
+        IncompleteResult at the end of the answer. Raises MissingExtra if pyarrow is not installed.
         """
         self._begin_arrow()
         import pyarrow as pa

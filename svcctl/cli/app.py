@@ -22,9 +22,9 @@ from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.terminal.size import terminal_size
 
 CHECK = "svcctl.check"
-"""The key of a function in the `meta` of a Typer context. The function is called before a command runs.
+"""The key, in the `meta` of a Typer context, of a function that is called before each command of a group.
 
-A group of commands sets this function to check each of its commands.
+A group of commands stores the function, which may raise an error to prevent the command.
 """
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -209,7 +209,7 @@ class App(typer.Typer):
         return super().command(name, **{"cls": Command, **settings})
 
     def keep(self, verb: str) -> None:
-        """Keep only the command `verb` in each group that has it, so that Typer does not build the other commands."""
+        """In each group with a command `verb`, remove all other commands, so that Typer does not build them."""
         for group in self.registered_groups:
             noun = copy.copy(group.typer_instance)
             if noun and (commands := [command for command in noun.registered_commands if _name(command) == verb]):

@@ -112,7 +112,7 @@ class Context:
     def profiles_at(self, base_url: str) -> list[str | None]:
         """Return the values of the option -p that select a profile with this base URL.
 
-        If the profile in use has this URL, only the current value of -p is returned, which is None without -p.
+        If the profile in use has this URL, the list has only the value of -p, which is None if -p was not given.
         """
         # The names are for a hint, so a profile or a profiles file that cannot be read is not reported.
         with suppress(SvcctlError):
@@ -173,7 +173,7 @@ class Context:
     def late(self, seconds: float, otherwise: SvcctlError) -> SvcctlError:
         """Return the error to raise when the time of --max-time is over.
 
-        The error has the message of the last attempt, if this attempt has failed. If not, `otherwise` is returned.
+        If the last request failed, the error has the message of this failure. If not, returns `otherwise`.
         """
         trouble = self.diagnostics.trouble
         if trouble is None:
@@ -203,7 +203,7 @@ class Context:
     def _format_of_lists(self) -> str:
         """Return the profile's format for lists.
 
-        If the profile cannot be read, only a note is printed, because a list may not need a profile.
+        If the profile cannot be read, returns `auto` and prints a note, because some lists need no profile.
         """
         try:
             return self.profile.format

@@ -44,8 +44,8 @@ def _clock_column(data: Data) -> str:
 def _number_format(data: Data) -> str:
     """Say which option to give if the numbers in a column of times can be understood in several ways.
 
-    `spelled` is a format, if the numbers look like dates. `clock` is the name of the column, if the numbers may be
-    times of day. `unit` is a format, if the numbers may be days.
+    The data may have one of three values. `spelled` is the format of numbers that look like dates. `clock` is the name
+    of a column whose numbers may be times of day. `unit` is the format of numbers that may be days.
     """
     if "spelled" in data:
         return f"read them as dates with --time-format {data['spelled']}"
@@ -212,10 +212,11 @@ HINTS: Mapping[str, Row] = {
 
 
 def hint_of(error: SvcctlError) -> Advice | None:
-    """Return the hint for the reason of an error; None if there is no hint for this reason.
+    """Return the hint for the reason of an error; None if there is no hint.
 
-    Also returns None if the error lacks data that the hint needs, or if a command in the hint would contain characters
-    that cannot be printed.
+    For a reason without a hint, the hint names the log of the service, if the error has the path of the log and no
+    hint of its own. Returns None if the error lacks data that the hint needs, or if a command in the hint would
+    contain characters that cannot be printed.
     """
     row = HINTS.get(error.reason)
     if row is None:
@@ -229,7 +230,7 @@ def hint_of(error: SvcctlError) -> Advice | None:
 
 
 def _filled(part: str, data: Data) -> str:
-    """Replace the names in a part with their values. In a command line, each value is one word."""
+    """Replace the names in braces in a part of a hint with their values. In a command line, the values are quoted."""
     if isinstance(part, CommandLine):
         command = CommandLine(part.format_map({name: shlex.quote(str(value)) for name, value in data.items()}))
         if not command.isprintable():

@@ -22,8 +22,8 @@ ALLOWED = "--if-needed allows that"
 def done_if(wanted: bool, says_done: Callable[[ServiceError], bool], note: Note) -> Iterator[None]:
     """Print a note instead of raising an error, if the error says that there is nothing to do.
 
-    `says_done` returns whether an error of the block says this. If `wanted` is false, all errors are raised. Then a
-    Conflict that says this gets a hint.
+    `says_done` returns whether an error of the block says that there is nothing to do. If `wanted` is false, every
+    error is raised, and a Conflict for which `says_done` is true gets a hint about --if-needed.
     """
     try:
         yield

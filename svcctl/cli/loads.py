@@ -50,9 +50,9 @@ def refused_as_usage(**names: str) -> Iterator[None]:
 
 
 def load_progress(sources: Sequence[tuple[str, str]], process: int, clock: Callable[[], float]) -> Callable[[], Work]:
-    """Return a function that returns how much of the files a process has read.
+    """Return a function that reports how much of the files a process has read.
 
-    If the progress is not known, the function returns the size of the files and the time so far.
+    If the function cannot find this out, it reports the size of the files and the time so far.
     """
     files, began, done = [Path(path) for path, _ in sources], clock(), 0
     size = sum(file.stat().st_size for file in files)

@@ -82,7 +82,7 @@ option. If the first text is empty, the hint is given for all commands.
 """
 
 VERBS: Mapping[str, str] = {"ls": "list"}
-"""Names of other tools that are accepted for verbs of svcctl. These verbs change nothing."""
+"""Other tools' verbs that svcctl accepts, each with svcctl's own verb. These verbs change nothing."""
 
 MEANT: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("delete", "remove"), ("rm", "drop")),
@@ -99,7 +99,7 @@ MEANT: Mapping[str, tuple[str, ...]] = {
 }
 """Verbs of other tools, each with the verbs of svcctl that it may mean.
 
-The first verb that a noun such as `job` has is suggested.
+A noun such as `job` has only some of these verbs of svcctl. The first verb that the noun has is suggested.
 """
 
 COMMANDS: Mapping[str, str] = {
@@ -123,7 +123,7 @@ READ = frozenset(
         *("list", "show", "status", "wait", "watch", "lint", "verify", "check", "export", "accounts", "queries"),
     )
 )
-"""The commands that may be suggested for a similar mistyped word. They do not change or delete anything immediately."""
+"""The commands that may be suggested for a similar mistyped word. Commands such as `rm` and `stop` are left out."""
 
 
 def verb(name: str, known: Collection[str]) -> str:

@@ -83,14 +83,14 @@ OTHER_DESCRIPTORS = 200
 The service needs these files for its state, events, jobs and loads.
 """
 SIGNAL_SECONDS = 0.2
-"""The maximum time, in seconds, in which the service notices a signal while it opens its tables."""
+"""The maximum time, in seconds, until the service notices a signal that arrives while it opens its tables."""
 TICK_SECONDS = 1.0
 """The interval between two ticks of the server, in seconds.
 
 At each tick, the server updates the `Date` header of responses and checks its Unix socket.
 """
 SETTLE_SECONDS, SHARED_SETTLE_SECONDS = 1.0, 0.4
-"""The interval, in seconds, at which the service looks for changes of the state by other processes.
+"""The interval, in seconds, at which the service looks for changes that other processes have made to its state.
 
 SHARED_SETTLE_SECONDS is used if several services share the state.
 """
@@ -344,9 +344,10 @@ def _tables(
 def _check_record(
     files: process.ServiceFiles, store: Store, note: Callable[[str], None], own: DuckDBEngine
 ) -> EventsRecord:
-    """Compare the service's own file of events with its record in the state, and return the record.
+    """Check whether the service's own file of events has lost any events, and return the record of the file.
 
-    Lost events are reported to `note`. Raises Unavailable if the state cannot be reached.
+    The record is in the service's state, and has the position at which each table ends. Lost events are reported to
+    `note`. Raises Unavailable if the state cannot be reached.
     """
     record = EventsRecord(store, process.place(files), own)
     try:
@@ -405,8 +406,8 @@ def _shared_engine(
 ) -> Iterator[Engine | None]:
     """Open the engine for the tables in the shared folder. Yield None if the service has no shared folder.
 
-    `uri` is the shared folder. `engine_name` is `duckdb`, or the URI of Spark. With `create`, the folder is created if
-    the state has no folder yet. `note` is called if the service had another folder before.
+    `uri` is the shared folder. `engine_name` is `duckdb`, or the URI of Spark. With `create`, a missing folder is
+    created. `note` receives a message if the service used another folder before.
     """
     with ExitStack() as closing:
         if uri is None and (create or engine_name != EMBEDDED):
@@ -500,7 +501,7 @@ def settle_repeatedly(service: Service, jobs: Jobs, pause: float, stopping: thre
 
 
 def _grow(tables: demo.GrowingTables, log: AccessLog, is_ours: Callable[[], bool], stopping: threading.Event) -> None:
-    """Add demo events and access events to their tables until `stopping` is set.
+    """Add demo events to their tables, and requests to the access log, until `stopping` is set.
 
     Stops the process if its files were deleted.
     """

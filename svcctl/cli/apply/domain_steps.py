@@ -1,4 +1,4 @@
-"""The steps of `domain apply`: a reseller's domains in files, compared with the domains of the service."""
+"""The steps of `domain apply`, which compares a reseller's domains in files with the domains of the service."""
 
 from __future__ import annotations
 

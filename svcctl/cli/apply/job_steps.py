@@ -1,7 +1,7 @@
-"""The steps of `job apply`: jobs in files, compared with the jobs of the service.
+"""The steps of `job apply`, which compares jobs in files with the jobs of the service.
 
-Some services do not show the parameters of a job's destination. So a job is launched with a name that ends in a hash of
-the job's definition, such as nightly-auth.3f2a9c1b. If the definition changes, the hash changes, too.
+A launched job has a name that ends in a hash of the job's definition, such as nightly-auth.3f2a9c1b. The hash shows
+whether the definition in a file has changed, even if a service does not show the parameters of a job's destination.
 
 A changed job is replaced by a new job that continues where the old job stopped. svcctl's local service launches the new
 job and stops the old job in one transaction. With another service, svcctl first stops the old job. Then svcctl launches
@@ -182,7 +182,7 @@ class DomainJobs(Noun):
                 self.client.remove_job(job.id)
 
     def _launched(self, wanted: WrittenJob, job_id: str) -> Job:
-        """Return a newly launched job by its ID.
+        """Return the new job with the ID `job_id`.
 
         If the service has changed the requested name, removes the job and raises ServiceError.
         """
@@ -246,9 +246,9 @@ class DomainJobs(Noun):
 
 
 def definitions(wanted: WrittenJob, old: Job) -> list[FieldDifference]:
-    """Return the differences between the definition in a file and the existing job that it will replace.
+    """Return the differences between the definition of a job in a file and the existing job `old`.
 
-    Parts that the service does not show are left out.
+    Parts of the definition that the service does not show are left out.
     """
     differ = []
     if old.query and old.query.strip() != wanted.query.strip():
@@ -264,7 +264,7 @@ def definitions(wanted: WrittenJob, old: Job) -> list[FieldDifference]:
 def _check_files(wanted: WrittenJob, old: Job) -> None:
     """Raise UsageError if a changed job would write files with the same name as the old job.
 
-    The service would number the files from the beginning again.
+    The new job would number its files from the beginning, so its files could replace the files of the old job.
     """
     before = _hash(old)
     if wanted.files is None or not _is_of_type(old, wanted):

@@ -1,4 +1,4 @@
-"""The steps of `role apply`: roles in files, compared with the roles of the service."""
+"""The steps of `role apply`, which compares roles in files with the roles of the service."""
 
 from __future__ import annotations
 

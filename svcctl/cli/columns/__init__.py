@@ -11,7 +11,7 @@ LISTS = {
     "profile list": ("profile", "PROFILES"),
     "tables": ("tables", "TABLES"),
 }
-"""The commands with --columns and --sort. Each has the name of a module in this package, and of its listing."""
+"""The commands with --columns and --sort. Each has a module of this package and a variable in the module."""
 
 
 def column_names(command: str) -> tuple[str, ...]:

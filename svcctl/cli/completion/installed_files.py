@@ -68,9 +68,9 @@ def remove(environment: Mapping[str, str], page_names: Iterable[str]) -> Removed
 
 
 def stale_lines(environment: Mapping[str, str]) -> Iterator[tuple[Path, int]]:
-    """Yield the lines in .bashrc and similar files that load a missing completion script.
+    """Yield the places where .bashrc and similar files load a missing completion script.
 
-    Each line is a pair of file and line number.
+    A place is a pair of a file and a line number.
     """
     user = home.expanded_path("~")
     zsh = Path(environment.get("ZDOTDIR") or user)

@@ -37,7 +37,7 @@ from svcctl.words import counted
 PROMPT_WAIT_SECONDS = 0.3
 """The maximum number of seconds that a shell prompt waits for a service."""
 ASKING = 5
-"""The number of seconds after which the child process gives up its request."""
+"""The number of seconds after which a request for names is given up."""
 
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@/+-]*", re.ASCII)
 """A pattern for names that a shell does not expand.
@@ -51,9 +51,9 @@ Pairs = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class NameKind:
-    """A kind of names: the function that lists the names, and the number of seconds for which the names are cached.
+    """A kind of names, such as jobs or tables.
 
-    With 0 seconds, the names are not cached.
+    The names are cached for the number of `seconds`. With 0 seconds, the names are not cached.
     """
 
     names: Callable[[Context, str], Pairs]
@@ -166,7 +166,7 @@ def _roles(svc: Context, of: str) -> Pairs:
 
 
 def _saved_queries(svc: Context, of: str) -> Pairs:
-    """Return the saved queries of the local service, from the database with its state. The service need not run."""
+    """Return the saved queries of the local service. They are read from a database, so the service need not run."""
     if svc.profile.name not in BUILT_IN or not svc.files.state.exists():
         return []
     extras.need("service", "the local service")

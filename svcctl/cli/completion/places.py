@@ -31,7 +31,7 @@ COMPLETES_NOTHING = Completes()
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The words for a place: words that are known in advance, names of a kind such as jobs, or both."""
+    """The words to offer at a place of a command line: known words, names of a kind such as jobs, or both."""
 
     words: tuple[Word, ...] = ()
     kind: str = ""
@@ -39,7 +39,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class CompletionPlace:
-    """A row of the table: a place and the words for it."""
+    """A row of the completion table: a place of a command line, and the words to offer there."""
 
     name: str
     values: Values
@@ -130,7 +130,7 @@ def _parameters(command: Any) -> tuple[list[CompletedParameter], list[CompletedP
 
 
 def _declared(callback: Any) -> Any:
-    """Return the function of a command without its wrappers. Its parameters are the options of the command."""
+    """Return the function of a command without wrappers. The function's parameters are the options of the command."""
     return unwrap(callback, stop=lambda function: hasattr(function, "__signature__"))
 
 
@@ -146,7 +146,7 @@ def markers(command: Any) -> Mapping[str, Completes]:
 
 
 def table(tree: Any) -> CompletionTable:
-    """Return the table of a command tree."""
+    """Return the completion table of a command tree."""
     tree_commands = tuple(commands(tree))
     usual = _usual(tree_commands)
     return CompletionTable(
@@ -169,7 +169,7 @@ def _usual(tree_commands: Iterable[CompletedCommand]) -> Mapping[str, Values]:
 def _places(command: CompletedCommand, usual: Mapping[str, Values]) -> Iterator[CompletionPlace]:
     """Yield the places of a command.
 
-    If an option has the same values in most commands, its place is for all commands, such as `* --color`.
+    If most commands offer the same values for an option, one place for all commands has them, such as `* --color`.
     """
     names = (Word(name, option.meaning) for option in command.options for name in option.long_names)
     yield CompletionPlace(f"{command.path} -", Values((*names, Word("--help", "Show the help page."))))

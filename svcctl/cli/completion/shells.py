@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """A shell: the file name and directory of a user's completion script, and the syntax of a case in the script."""
+    """A shell: the name and directory of a user's completion script, and the syntax of a `case` branch in the shell."""
 
     file_name: str
     case: Callable[[Iterable[str]], str]
@@ -54,9 +54,10 @@ def script(shell: Shell, tree: Any) -> str:
 
 
 def _cases(script_table: CompletionTable, shell: Shell) -> Iterator[str]:
-    """Yield the cases of the script. Places with the same list of words share a case.
+    """Yield the lines of a `case` statement, whose branches set the words to offer at each place.
 
-    The shell uses the first case that matches, so places with a `*` come last.
+    Places with the same words share a branch. The shell uses the first branch that matches, so places with a `*` come
+    last.
     """
     answers: dict[tuple[int, Values], list[str]] = {}
     for place in script_table.places:
@@ -111,7 +112,7 @@ def _data(environment: Mapping[str, str]) -> Path:
 def manual_directory(environment: Mapping[str, str]) -> Path:
     """Return the directory of a user's own manual pages.
 
-    `man` searches this directory if PATH has the folder `bin` next to `share`.
+    By default, `man` searches this directory if PATH contains ~/.local/bin.
     """
     return _data(environment) / "man" / "man1"
 

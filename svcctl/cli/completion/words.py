@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FILES, QUERY, EXPORTS = "files", "query", "exports"
 """The kinds of words with special code in the completion scripts. `svcctl.cli.completion.names` has the other kinds.
 
-FILES are file names. In a QUERY, the names of tables are completed. EXPORTS are the states and the files of exports.
+FILES are file names. In a QUERY, the names of tables are completed. EXPORTS are names of exports' states, or files.
 """
 
 

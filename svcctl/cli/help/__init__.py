@@ -1,9 +1,9 @@
 """Help pages, which are plain text of at most 80 columns. A page is made when it is printed.
 
-The module `topics` fills templates with the tables of the code, `command` reads the command tree, and `manual` converts
-the pages of commands to manual pages.
+The module `topics` makes the pages of topics from templates, `command` makes the pages of commands from the command
+tree, and `manual` converts the pages of commands to manual pages.
 
-Every command line imports this module. The other modules are imported only when a page is printed.
+Every run of svcctl imports this module. The other modules are imported only when a page is printed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PARTS = {
     "examples": ("query-language", "\nExamples\n", "\nFunctions\n"),
     "proxy": ("environment", "\nProxies\n", "\nLimits\n"),
 }
-"""Topics that are parts of a longer page: the page, the heading of the part, and the heading after the part."""
+"""Topics that are a part of a longer page. Each has the longer page, the heading of the part, and the next heading."""
 
 
 LANGUAGE = (

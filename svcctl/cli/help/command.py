@@ -15,7 +15,7 @@ from svcctl.cli.help import PAGE_WIDTH
 EVERYWHERE = "Global options (-p, -v, -q, --timeout) may stand anywhere: see 'svcctl --help'."
 MIN_WIDTH = 20
 _LITERAL = "\b"
-"""The first character of each paragraph of a help text that must not be wrapped."""
+"""A paragraph of a help text that begins with this character is not wrapped."""
 
 MAX_LISTED_OPTIONS = 12
 """The maximum number of options in one list.
@@ -27,7 +27,7 @@ Row = tuple[str, str]
 Section = tuple[str, tuple[Row, ...]]
 """A heading, and the rows under the heading."""
 HELP: Row = ("-h, --help", "Show this page.")
-"""The last option of every page."""
+"""The option --help, which is the last option on every help page."""
 
 
 @dataclass(frozen=True, slots=True)

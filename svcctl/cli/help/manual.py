@@ -20,7 +20,7 @@ def pages(tree: Any) -> dict[str, str]:
 
 
 def _commands(group: Any, path: str) -> Iterator[Page]:
-    """Yield the pages of the commands of a group. The page of an inner group comes before the pages of its commands."""
+    """Yield the help pages of all commands in a group. The page of an inner group precedes those of its commands."""
     for name, command in group.commands.items():
         if not command.hidden:
             yield described(command, f"{path} {name}")
@@ -107,7 +107,7 @@ def _definitions(rows: Sequence[Row]) -> Iterator[str]:
 
 
 ESCAPES = str.maketrans({"\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti"})
-"""The escapes of characters that roff would replace. Without them, commands on a page could not be pasted."""
+"""The escapes of characters that roff would replace. With the escapes, commands can be copied from a manual page."""
 
 
 def _line(text: str) -> str:

@@ -26,7 +26,7 @@ WRITTEN = "query-language"
 SCREEN_LINES = 24
 """The number of lines of a page that fit a terminal. A longer page names its sections below its title."""
 MEMBER_INDENT, MEMBER_WIDTH = 2, 78
-"""The indentation and the width of a list of members, on the page of the service."""
+"""The indentation and the width of a list of JSON members, on the help page of the topic `service`."""
 
 _FOLDER = Path(__file__).parent
 
@@ -216,7 +216,7 @@ _SEE = {
     "SVCCTL_DESTINATIONS_ALLOWED": " ('svcctl help destinations')",
     "SVCCTL_SERVICE_STATE": " ('svcctl help cluster')",
 }
-"""References to topics that say more about a setting of the service."""
+"""References to help topics, by the setting of the service that they explain."""
 
 
 def _environment() -> dict[str, str]:
@@ -295,4 +295,4 @@ FILLED: Mapping[str, Callable[[], Mapping[str, str]]] = {
     "destinations": _destinations,
     "service": _service,
 }
-"""The functions that return the values for a topic's template. A function imports its tables when it is called."""
+"""The functions that return the values for a topic's template. They import other modules only when they are called."""

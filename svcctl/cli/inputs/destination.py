@@ -24,10 +24,11 @@ def read(
 ) -> Destination | None:
     """Return the destination; None if the user has given none of the options for destinations.
 
-    If --dest gives the type `type_`, raises UsageError for an unknown type, a missing required key, or a value that is
-    not allowed. `endless` means that the query has no end.
+    `type_` is the value of --dest. If it is not None, raises UsageError for an unknown type, a missing required key, or
+    a value that is not allowed. If it is None, the type in `file` is used without these checks. `endless` means that
+    the query has no end.
 
-    Unknown keys, and an unknown type in `file`, are accepted. `note` is called with a warning about each of them.
+    Calls `note` with a warning about an unknown type in `file`, and about each unknown key.
     """
     if type_ is None and file is None:
         if assignments:

@@ -45,7 +45,7 @@ Secret = Callable[[], str]
 _TEXT_IN_HASHES = re.compile(r"-?\d+(?:\.\d+[eE]\d+|[eE].+)")
 """A pattern for numbers such as 1e3. They are hashed as text, because YAML 1.1 reads them as text."""
 _NAME_OF_FILES = {"s3": "s3.fileName", "hdfs": "file"}
-"""The parameter that names the files of a destination, by the type of the destination."""
+"""The types of destinations that write files, each with the parameter that names the files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class WrittenJob:
 
     @property
     def question(self) -> QueryRequest:
-        """A request for no rows of the query. The service checks the query when it gets this request.
+        """A request for the query, with a limit of 0 rows. The service checks the query when it gets the request.
 
         If the job has an end, the range of the request is empty. Otherwise, the range begins now and has no end.
         """
@@ -113,7 +113,7 @@ class WrittenJob:
 
 
 def hash_of(query: str, end: Moment | None, type_: str, params: Mapping[str, Any]) -> str:
-    """Return the hash of a job's definition: six digits for the whole definition, then two for the name of its files.
+    """Return the hash of a job's definition: six digits for the definition, then two for the name of the output files.
 
     The definition is the query, the end of its range, and the destination without secrets. An end relative to now is
     hashed as text. URLs are hashed with their secrets masked, because services may show such URLs masked.
@@ -182,7 +182,7 @@ def written(document: YamlDocument, now: datetime) -> WrittenJob:
 
 
 def _zone(document: YamlDocument) -> Zone | None:
-    """Return the zone of the dates.
+    """Return the time zone of the dates in a document.
 
     Raises UsageError for `local`, because a file must mean the same on every computer.
     """
@@ -235,7 +235,7 @@ class _Parameters:
     """The parameters for three hashes: with quotes as in the file, with all texts in quotes, and with no quotes."""
     secrets: Mapping[str, Secret]
     keys: Mapping[str, str]
-    """The keys of all parameters as they are written in the file, by the names of the parameters."""
+    """Maps the name of each parameter to its key in the file, such as `sasl.password` to `sasl.password_file`."""
 
 
 def _parameters(kind: str, document: YamlDocument) -> _Parameters:

@@ -39,9 +39,9 @@ def _named(text: str | None) -> dict[str, str]:
 
 
 def _checked(states: Mapping[str, str], jobs: Callable[[], Iterable[Job]], choices: Collection[str]) -> frozenset[str]:
-    """Check the states, and return them.
+    """Check the states, and return them. Raises UsageError for an unknown state.
 
-    Raises UsageError for a state that is not in `choices`, not in OTHER_STATUSES, and not the state of any job.
+    A state is known if it is in `choices` or OTHER_STATUSES, or if a job is in this state.
     """
     for state in sorted(states.keys() - {*choices, *OTHER_STATUSES}):
         if state not in {job.status.upper() for job in jobs()}:

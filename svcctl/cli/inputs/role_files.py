@@ -66,7 +66,7 @@ class WrittenRole:
         return lint(self.fields, update=update)
 
     def findings(self) -> list[Located]:
-        """The mistakes that the rules have found, each with its place."""
+        """The violations of the rules for roles, each with its place in the file."""
         name, line_of = self.fields.get("name"), self.document.line_of
         return [
             Located(self.source, line_of(finding.key), name, finding.level, finding.rule, finding.message)
@@ -100,7 +100,7 @@ def applied(role: WrittenRole) -> WrittenRole:
 
 
 def require_available(role: WrittenRole, domain: str, available: Mapping[str, Collection[str]]) -> None:
-    """Raise UsageError for the first policy or application that a role of the domain cannot grant (rule 7)."""
+    """Raise UsageError for the first policy or application that roles of the domain cannot grant (rule 7 for roles)."""
     for key, name in role.granted_names:
         if name not in available[key]:
             there = choices(sorted(available[key])) or "none"
@@ -149,7 +149,7 @@ def read_roles(paths: Iterable[Path], var: Sequence[str] = ()) -> list[WrittenRo
 def written(document: YamlDocument) -> WrittenRole:
     """Return the role in a document.
 
-    Texts in resourceIds become numbers. Texts that are not numbers stay texts, and the rules report them.
+    In resourceIds, the text of a whole number becomes the number. The rules for roles report all other texts.
     """
     resources = document.fields.get("resourceIds")
     if not isinstance(resources, Mapping):

@@ -123,7 +123,7 @@ def _block(stream: IO[bytes], source: Path) -> bytes:
 
 
 def name(source: Path | str) -> str:
-    """Return the name that messages use for a source."""
+    """Return the name that messages use for a file or for standard input."""
     return "standard input" if str(source) == STDIN else str(source)
 
 

@@ -82,7 +82,7 @@ class Rule:
 def resolve(host: str, port: int) -> list[str]:
     """Return the addresses that the system finds for a host.
 
-    As in other programs, an IPv4 address may be written `0x7f.1`.
+    The system also accepts IPv4 addresses in forms such as `0x7f.1`.
     """
     return [str(row[4][0]) for row in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
@@ -102,9 +102,9 @@ class AllowedHosts:
     def addresses(self, host: str, port: int, *, listed: bool = False) -> tuple[str, ...]:
         """Return the addresses of a host, if the service may connect to all of them at this port.
 
-        With `listed`, the rules `*` and `public` are ignored. Raises HostRefused if the rules do not allow all
-        addresses. Raises Unavailable if the host has no address. Messages omit the addresses, because addresses in an
-        internal network may be secret.
+        With `listed`, the rules `*` and `public` are ignored. Raises HostRefused if one of the addresses
+        is not allowed. Raises Unavailable if the host has no address. Messages omit the addresses, because addresses in
+        an internal network may be secret.
         """
         name = _normal(host)
         try:

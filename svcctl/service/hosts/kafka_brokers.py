@@ -66,7 +66,7 @@ class Brokers:
         return self._names.get(broker, broker)
 
     def check(self, brokers: Iterable[tuple[str, int]]) -> None:
-        """Raise HostRefused if the service may not connect to one of these advertised brokers.
+        """Raise HostRefused if the service may not connect to one of these brokers of the cluster.
 
         A broker without an address is skipped, because the library cannot connect to such a broker.
         """

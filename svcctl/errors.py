@@ -365,13 +365,13 @@ EXIT_CODES = (
     ExitCode(1, "the service refused the request, or a job failed during 'job wait'", (ServiceError, SvcctlError)),
     ExitCode(2, "an option, argument, file or profile cannot be used", (UsageError,)),
     ExitCode(3, "the service refused the credentials", (CredentialsError,)),
-    ExitCode(4, "a job, domain, role or saved query was not found (for 'tables', a table)", (NotFound,)),
+    ExitCode(4, "no such job, domain, role or saved query; with 'tables', no such table", (NotFound,)),
     ExitCode(5, "conflict with the current state, such as a job that is already stopped", (Conflict,)),
     ExitCode(6, "no usable answer after retries (no connection, timeout, HTTP 503, …)", (Unavailable,)),
     ExitCode(
         7,
-        "an answer was cut off or has too many rows (max_rows), the output could not be written, or an export or a "
-        "delivery lacks rows",
+        "an answer is incomplete or has more rows than max_rows, the output could not be written, or an export or "
+        "the destination of a job lacks rows",
         (IncompleteResult,),
     ),
     ExitCode(8, "the result has no rows, and --fail-on-empty is given", (EmptyResult,)),

@@ -149,7 +149,9 @@ PROFILE_SETTINGS = {
     setting.name: setting
     for setting in (
         ProfileSetting("base_url", "URL of the service", _url, "SVCCTL_BASE_URL", connection=True, check=checked_url),
-        ProfileSetting("socket", "path of a Unix socket to connect to instead of the host", path=True, connection=True),
+        ProfileSetting(
+            "socket", "path of a Unix socket to use instead of the host in base_url", path=True, connection=True
+        ),
         ProfileSetting("auth", "kind of credentials", environment="SVCCTL_AUTH", choices=AUTH_METHODS, connection=True),
         ProfileSetting("api_key", "API key of the domain", environment="SVCCTL_API_KEY", header=True, connection=True),
         ProfileSetting("api_secret", "API secret", environment="SVCCTL_API_SECRET", secret=True, connection=True),
@@ -158,7 +160,7 @@ PROFILE_SETTINGS = {
         ),
         ProfileSetting(
             "provisioning_url",
-            "URL for domains and roles, if it is not base_url",
+            "URL for domains and roles, if it differs from base_url",
             _url,
             connection=True,
             check=checked_url,
@@ -166,12 +168,14 @@ PROFILE_SETTINGS = {
         ProfileSetting("ca_bundle", "file of CA certificates to trust", path=True, connection=True),
         ProfileSetting(
             "tls_close",
-            "how an answer without a length may end over TLS",
+            "whether TLS connections must end with close_notify",
             choices=("notify", ANY_CLOSE),
             default="notify",
         ),
         ProfileSetting("timeout", "how long to wait for the network", parse_timeout, "SVCCTL_TIMEOUT", default="1m"),
-        ProfileSetting("retries", "how often a request is sent again", parse_count, "SVCCTL_RETRIES", default="4"),
+        ProfileSetting(
+            "retries", "how many times a failed request is sent again", parse_count, "SVCCTL_RETRIES", default="4"
+        ),
         ProfileSetting(
             "read_only",
             "refuse operations that change something",

@@ -54,10 +54,16 @@ _time_or_zero, _count = partial(parse_length, least=0), partial(parse_count, lea
 DEMO = _setting("SVCCTL_DEMO", "age of the oldest demo events; 0 for no demo events", _time_or_zero, "30d")
 QUERY_TIME = _setting("SVCCTL_QUERY_TIME", "time limit of a query at the local service", parse_length, "10m")
 PADDING_TIME = _setting(
-    "SVCCTL_PADDING_TIME", "time without rows until a client gets padding, such as blanks", parse_length, "5s"
+    "SVCCTL_PADDING_TIME",
+    "after this time without rows, the service sends blanks or lines to keep the connection open",
+    parse_length,
+    "5s",
 )
 LAG_TIME = _setting(
-    "SVCCTL_LAG", "how long a continuous query or a job waits for late events of a period", _time_or_zero, "10s"
+    "SVCCTL_LAG",
+    "how long the service waits for late events before it sends the groups of a period",
+    _time_or_zero,
+    "10s",
 )
 CONNECTIONS = _setting("SVCCTL_CONNECTIONS", "maximum number of open connections of the local service", _count, "500")
 ACCESS_EVENTS = _setting(
@@ -68,38 +74,44 @@ QUERY_PLACES = _setting("SVCCTL_QUERY_PLACES", "number of queries that the local
 OPEN_QUERIES = _setting("SVCCTL_OPEN_QUERIES", "maximum number of open queries of one domain", _count, "64")
 RUNNING_JOBS = _setting("SVCCTL_RUNNING_JOBS", "maximum number of running jobs of one domain", _count, "64")
 TOTAL_JOBS = _setting("SVCCTL_TOTAL_JOBS", "maximum number of running jobs of all domains", _count, "256")
-LOAD_TIME = _setting("SVCCTL_LOAD_TIME", "time limit of a load", parse_length, "2h")
-LOAD_BYTES = _setting("SVCCTL_LOAD_BYTES", "maximum unpacked size of all files of a load", parse_size, "100GB")
-LOAD_RATIO = _setting(
-    "SVCCTL_LOAD_RATIO", "maximum unpacked size of a large file, as a multiple of its packed size", _count, "5000"
+LOAD_TIME = _setting("SVCCTL_LOAD_TIME", "time limit for loading files", parse_length, "2h")
+LOAD_BYTES = _setting(
+    "SVCCTL_LOAD_BYTES", "maximum unpacked size of all files that are loaded together", parse_size, "100GB"
 )
-LOAD_MEMORY = _setting("SVCCTL_LOAD_MEMORY", "memory that a load can use for reading files", parse_size, "500MB")
+LOAD_RATIO = _setting(
+    "SVCCTL_LOAD_RATIO", "maximum ratio of the unpacked size of a large file to its packed size", _count, "5000"
+)
+LOAD_MEMORY = _setting(
+    "SVCCTL_LOAD_MEMORY", "memory for reading the files that are loaded together", parse_size, "500MB"
+)
 LOAD_DEPTH = _setting(
-    "SVCCTL_LOAD_DEPTH", "levels of nested JSON that become columns; 1 makes all objects text", _count, "5"
+    "SVCCTL_LOAD_DEPTH", "how many levels of nested JSON become columns; with 1, all objects become text", _count, "5"
 )
 LOAD_NESTED_COLUMNS = _setting(
-    "SVCCTL_LOAD_NESTED_COLUMNS", "maximum number of columns that nested JSON adds to a file", _count, "200"
+    "SVCCTL_LOAD_NESTED_COLUMNS", "maximum number of columns that are made from nested JSON in a file", _count, "200"
 )
 LOAD_COLUMNS = _setting(
-    "SVCCTL_LOAD_COLUMNS", "maximum number of columns that loads add to a table", parse_count, "200"
+    "SVCCTL_LOAD_COLUMNS", "maximum number of columns that all loaded files add to a table", parse_count, "200"
 )
 LINE_END = _setting("SVCCTL_LINE_END", "line end in answers of the local service", str, "lf", "lf", "crlf")
 CORS_ORIGINS = _setting("SVCCTL_CORS_ORIGINS", "origins of web pages that may use the local service (CORS)", _origins)
 DESTINATIONS_ALLOWED = _setting(allowed_hosts.VARIABLE, "hosts that jobs may deliver to", allowed_hosts.parse)
-STATE = _setting("SVCCTL_SERVICE_STATE", "URL of a PostgreSQL database that several service processes share")
+STATE = _setting("SVCCTL_SERVICE_STATE", "URL of a PostgreSQL database that several service processes can share")
 STATE_PASSWORD_FILE = _setting(
     "SVCCTL_SERVICE_STATE_PASSWORD_FILE", "file with the password of this database", absolute
 )
 TABLES = _setting(
-    "SVCCTL_TABLES", "shared folder of the tables: a path, hdfs://host:port/path or s3://bucket/path", absolute
+    "SVCCTL_TABLES",
+    "folder of tables that several service processes can share: a path, hdfs://host:port/path or s3://bucket/path",
+    absolute,
 )
 TABLES_LOCK = _setting(
     "SVCCTL_TABLES_LOCK",
-    "lock file of all writers to the shared folder, if the storage has no conditional puts",
+    "lock file that all writers to this folder use; only needed if the storage has no conditional puts",
     absolute,
 )
 ENGINE = _setting(
-    "SVCCTL_ENGINE", "engine of queries on the shared folder: duckdb (default), or Spark as sc://host:port"
+    "SVCCTL_ENGINE", "program that runs queries on this folder: duckdb (default), or Spark as sc://host:port"
 )
 SPARK_TOKEN = _setting("SVCCTL_SPARK_TOKEN", "token for Spark; requires TLS, except for Spark on the same machine")
 SPARK_CA_BUNDLE = _setting("SVCCTL_SPARK_CA_BUNDLE", "file of certificates to trust for Spark; requires TLS", absolute)

@@ -410,7 +410,7 @@ FORMATS = {
             widest=500,
         ),
         OutputFormat(
-            "vertical", ROWS, "one line per column, for wide rows", _vertical, raw=False, lists=True, lines=True
+            "vertical", ROWS, "each value on its own line, for wide rows", _vertical, raw=False, lists=True, lines=True
         ),
         OutputFormat("chart", ROWS, "a bar per row, or a line over time", _chart, raw=False, widest=50),
         OutputFormat(
@@ -477,7 +477,9 @@ FORMATS = {
             keyed=True,
             finite=True,
         ),
-        OutputFormat("msgpack", "msgpack", "the json document in MessagePack", endings=("msgpack",), binary=True),
+        OutputFormat(
+            "msgpack", "msgpack", "the same document as json, in MessagePack", endings=("msgpack",), binary=True
+        ),
         OutputFormat("xml", "xml", "one <event> element per row", endings=("xml",), counted=False, dates=True),
         OutputFormat(
             "xls",

@@ -73,46 +73,48 @@ they are written. Each clause processes the rows of the clause before it.
                                   true
   select EXPRESSION as NAME, …    sets the columns of the result (* for all
                                   columns)
-  group every PERIOD by COLUMN, … makes one row for each period and each value
-                                  of the columns. A column can be an expression
+  group every PERIOD by COLUMN, … makes one row for each period and each
+                                  combination of values. COLUMN can be an
+                                  expression
   limit N                         returns at most N rows
   offset N                        skips the first N rows
-  pragma NAME: VALUE              has no effect
+  pragma NAME: VALUE              is allowed, but has no effect
   // …                            a comment, to the end of the line
 
     from auth.all where result = "FAIL", not (user = "admin")
         select eventdate, user limit 5
 
-The result has the columns of the last select. A clause can use the columns of
-all selects before it, and the columns of the table. After a group, only
-aggregates can use the columns from before the group. If several columns have
+The result has the columns of the last select. But a clause can use the columns
+of all selects before it, and the columns of the table. If several columns have
 the same name, a clause uses the latest of them. In this query, the where uses a
 column of the table that is not in the select:
 
     from auth.all select lower(user) as who where result = "FAIL"
 
 Every clause except from is optional and can be repeated. A select can also come
-before from. Rows are in the order of eventdate, and groups in the order of
-their keys. Nulls come last. The time range is not part of the query. Give the
-range with --from and --to.
+before from. Rows are sorted by the column eventdate, which is the date of the
+event. Groups are sorted by their period and columns. Nulls come last. The time
+range is not part of the query. Set the range with --from and --to.
 
-"as NAME" is optional. Without it, a column has the name of the selected column
-or function, or the text of the expression as its name. Names are
+"as NAME" is optional. Without it, lower(user) has the name lower, and any other
+expression, such as n + 1, has its own text as its name. Names are
 case-sensitive. A name has letters, digits and _. Several names can be joined by
 dots, as in req.status. Put any other name, and any reserved word, in back
 quotes: `two words`. The reserved words are"""
 
 _GROUPS = """\
 The columns after "by" are the keys of the group. A select after the group
-computes aggregates, such as count(). The result has the keys, and then the
-columns of the select. But if the select names a key, the result has only the
-columns of the select. A where after the group filters the groups.
+computes aggregates, such as count(). Only aggregates can use the columns from
+before the group. The result has the keys, and then the columns of the select.
+But if the select names a key, the result has only the columns of the select. A
+where after the group filters the groups.
 
-With "every", the first key is eventdate, which is the start of the period.
+With "every", the first key is eventdate, which is then the start of the period.
 Periods without events are left out. A period is a number with s, m, h or d,
 such as 30m. Periods are counted from 1970-01-01 in UTC. "every PERIOD" can also
-come after the columns. "every -" means no period. To group by the days of a
-time zone, use by formatdate(eventdate, "yyyy-MM-dd", "Europe/Berlin").
+come after the columns. "every -" means the same as no "every". To group by the
+days of a time zone, write
+by formatdate(eventdate, "yyyy-MM-dd", "Europe/Berlin").
 
     from demo.ecommerce.data
         group every 30m by method select count() as n, max(timeTaken)
@@ -123,19 +125,20 @@ Without "by" and "every", all rows are one group:
 
 _EXPRESSIONS = '''\
   "text" 'text'           strings, with the escapes \\" \\' \\\\ \\n \\t \\r and \\u0041
-  12  -3  1.5  2e3        whole numbers are int4, or int8 if they are too large
-                          for int4. All other numbers are float8
+  12  -3  1.5  2e3        numbers. Whole numbers have the type int4 (4 bytes),
+                          or int8 (8 bytes) if they are too large for int4.
+                          All other numbers have the type float8
   10.0.0.1                an IP address
   true  false  null       constants
   ( … )  - …              parentheses, and the minus sign of a value. They are
-                          evaluated first, and then the operators of the next
-                          lines, in the order of the lines
-  *  /  %                 multiply, divide (always a float8), remainder of a
-                          division
+                          evaluated first. Then the operators below are
+                          evaluated, from the first line to the last line
+  *  /  %                 multiply, divide (the result is a float8), remainder
+                          of a division
   +  -                    add, subtract. + also joins strings
-  =  !=  <  <=  >  >=     compare two numbers, strings, dates, … 200 <= x < 300
-                          is allowed. A string is converted to a number if it
-                          is compared with a number
+  =  !=  <  <=  >  >=     compare two values of the same kind, such as two
+                          numbers or two dates. A number can also be compared
+                          with a number in quotes. 200 <= x < 300 is allowed
   x -> "part"             x contains the part. ->> ignores case
   x ~ re("…")             x contains a match of a regular expression (RE2)
   x in {"a", "b"}         x equals one of the values
@@ -147,9 +150,9 @@ _EXPRESSIONS = '''\
 _NULLS = """\
 Null means that there is no value.
 
-  - A comparison or test of null has the result null, and so has its negation.
-    A where keeps only rows for which the condition is true. So "where x = 1"
-    and "where not (x = 1)" both leave out the rows in which x is null.
+  - If x is null, the comparison x = 1 is null, and not (x = 1) is null, too. A
+    where keeps only rows for which the condition is true. So "where x = 1" and
+    "where not (x = 1)" both leave out the rows in which x is null.
   - x = null is the same as isnull(x), and x != null is the same as
     isnotnull(x).
   - (false and null) is false, and (true or null) is true. But (true and null)
@@ -157,41 +160,47 @@ Null means that there is no value.
   - The result of a calculation with null is null. These results are null, too:
     a division by zero, a whole number that does not fit int8, and the
     conversion of a text that cannot be converted.
-  - A function returns null for null, except if its description says otherwise.
+  - If an argument of a function is null, the result is null, unless the
+    description of the function says otherwise.
   - Aggregates skip nulls. If there are no values, count and hllppcount return
     0, and all other aggregates return null.
   - Rows in which a key is null form a group of their own."""
 
 _SIGNATURES = """\
 The first line of each function has the types of its arguments and of its
-result. The types are timestamp, str, int4, int8, float8, bool and ip4. These
-names mean several types:
+result. The types are timestamp, str, int4, int8, float8, bool and ip4. The
+first line can also have these words and signs:
 
   int          int4 or int8
   number       int4, int8 or float8
   any          any type
   T            any type, but the same type for each T of the line
   U            any type, but the same type for each U of the line
+  text         a literal string, such as "a"
+  zone         a literal string with a time zone, such as "GMT+2"
+  digits       a literal whole number, such as 5
+  percent      a literal number, such as 99.9
+  regex        a result of the function re
+  glob         a result of the function nameglob
+  ?            the argument is optional
+  …            the argument can be repeated
 
-The arguments text, zone, digits (such as 5) and percent (such as 99.9) must be
-literals, not expressions. A regex is made by re, and a glob by nameglob. "?"
-marks an optional argument, and "…" an argument that can be repeated. The
-examples were run at 2024-05-06 07:08:09."""
+The examples were run at 2024-05-06 07:08:09."""
 
 _LIVE = f"""\
 A query with --follow keeps running. Rows arrive as soon as they are stored. If
 the query has one "group every", the groups of a period arrive when the period
-is over. Queries with other groups are refused, because these groups would never
-be complete. Limits and offsets must come last.
+is over. Other groups need --to, and arrive when the range is over. The clauses
+limit and offset must come last.
 
 When a period has ended, the service waits {LAG_TIME.default} for late events. The variable
-{LAG_TIME.environment} of the service sets another time. If the range ends with the period,
-the service waits 2s. An event that is stored after that is in no group, because
-groups that were sent do not change. The service counts these events, if they
-pass the where clauses before the group. The number is in a note of --follow, in
-"late" of the job ('svcctl job show ID -f json'), and in the metrics. If you run
-the same query again after the end of the range, the result includes these
-events. A query without groups returns late events, too."""
+{LAG_TIME.environment} of the service sets another time. At the end of the range, the
+service waits only 2s. If an event is stored after this time, it is in no group,
+because groups that were sent do not change. The service counts these late
+events, unless a where before the group leaves them out. The number is in a note
+of --follow, in "late" of the job ('svcctl job show ID -f json'), and in the
+metrics. If you run the same query again after the end of the range, the result
+includes the late events. A query without groups returns late events, too."""
 
 
 def page() -> str:

@@ -204,9 +204,9 @@ def _formats() -> dict[str, str]:
 def _profiles() -> dict[str, str]:
     from svcctl.profiles.settings import MAPPINGS, PROFILE_SETTINGS
 
-    about = {"headers": "names of headers", "paths": "paths of operations"}
+    about = {"headers": "header", "paths": "path"}
     renamed = [
-        (f"{group}.…", f"{about[group]}, if your service uses others: {', '.join(keys)}")
+        (f"{group}.NAME", f"{about[group]} that your service uses for NAME: {_listed(keys, 'or')}")
         for group, keys in MAPPINGS.items()
     ]
     return {"settings": table([*((row.name, row.explanation) for row in PROFILE_SETTINGS.values()), *renamed])}
@@ -229,17 +229,17 @@ def _environment() -> dict[str, str]:
 
     variables = [
         (PROFILE_ENVIRONMENT, "profile to use ('svcctl help profiles')"),
-        (CONFIG_ENVIRONMENT, "file of profiles to use"),
+        (CONFIG_ENVIRONMENT, "file in which your profiles are stored"),
         *((row.environment, row.explanation) for row in PROFILE_SETTINGS.values() if row.environment),
         (DATA_ENVIRONMENT, "directory of the local service's data"),
         (STATE_ENVIRONMENT, "directory in which exports store their progress (--state)"),
         *((row.name, row.explanation + _SEE.get(row.name, "")) for row in SERVICE_SETTINGS),
-        (VARIABLE, "pager for long output, instead of PAGER; empty or cat for no pager"),
+        (VARIABLE, "pager for long output, instead of the one in PAGER; empty or cat for no pager"),
         ("SSL_CERT_FILE", "file of CA certificates to trust, if the profile has no ca_bundle"),
         ("SSL_CERT_DIR", "directory of CA certificates, prepared with 'openssl rehash'"),
-        ("NO_COLOR", "no colours, with any value that is not empty"),
-        ("CLICOLOR_FORCE", "colours in a pipe, too, with any value except 0"),
-        ("CLICOLOR", "0 for no colours on a terminal"),
+        ("NO_COLOR", "any value that is not empty turns colours off"),
+        ("CLICOLOR_FORCE", "any value except 0 turns colours on, even in a pipe"),
+        ("CLICOLOR", "0 turns colours off on a terminal"),
         ("COLUMNS", "width of the output in characters, instead of the width of the terminal"),
         ("LINES", "height of the output in lines, instead of the height of the terminal"),
     ]

@@ -707,8 +707,8 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                     this=exp.Split(this=text, expression=string(by)), expressions=[number(index)], offset=0
                 ),
             ),
-            "the text is cut at each separator, which is the second argument. The result is the part with this index, "
-            "counted from 0. Null if there is no such part",
+            "the text is cut at each separator, which is the second argument. The third argument is the number of the "
+            "part to return, counted from 0. Null if there is no such part",
             'split("a/b/c", "/", 1)',
             "b",
         ),
@@ -726,7 +726,8 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "peek",
             _overload("str, regex, digits? -> str", _peek),
-            "the first match of the regular expression. With digits, the part that the group with this number matched. "
+            "the first match of the regular expression. If there is a third argument, the text that the group with "
+            "this number matched. "
             'Null if nothing matches, and "" if the match is empty',
             'peek("id=42;", re("id=([0-9]+)"), 1)',
             "42",
@@ -749,7 +750,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 "number, digits? -> float8",
                 _round,
             ),
-            "the number rounded to this many decimal places. Halves are rounded away from zero",
+            "the number rounded to a number of decimal places (default 0). Halves are rounded away from zero",
             "round(2.345, 1)",
             2.3,
         ),
@@ -805,7 +806,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             _overload(
                 "int -> timestamp", lambda context, ms: context.attempt(from_epoch_ms(context.cast(ms, Type.INT8)))
             ),
-            "the time that is this number of milliseconds after 1970-01-01. Null if the time is out of range",
+            "the time for a number of milliseconds since 1970-01-01. Null if the time is out of range",
             "timestamp(1704067200000)",
             datetime(2024, 1, 1),
         ),
@@ -913,8 +914,8 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                     Overload("-> int8", lambda context: exp.Count(this=exp.Star())),
                     Overload("any -> int8", _call(exp.Count)),
                 ),
-                "the number of rows, or the number of values that are not null. sum(int(…)) counts rows where a "
-                "condition holds",
+                "the number of rows, or the number of values that are not null. To count the rows for which a "
+                "condition is true, use sum(int(CONDITION))",
                 "count(status)",
                 3,
             ),
@@ -967,10 +968,9 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             (
                 "percentile",
                 _percentile(),
-                "the percentile p, from 0 to 100. The n values are sorted, and their positions are counted from 0. The "
-                "result is the value at position p / 100 * (n - 1), interpolated linearly between two positions. The "
-                "percentile 50 is the median. "
-                f"{_LEFT_OUT}",
+                "the percentile p, which is the second argument, from 0 to 100. The n values are sorted, and their "
+                "positions are counted from 0. The result is the value at position p / 100 * (n - 1), interpolated "
+                f"linearly between two positions. The percentile 50 is the median. {_LEFT_OUT}",
                 "percentile(seconds, 90)",
                 8.1,
             ),

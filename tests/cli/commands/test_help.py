@@ -94,8 +94,8 @@ def test_words_of_the_query_language_have_help(capsys: pytest.CaptureFixture[str
     assert main.run(["help", "count"]) == 0
     assert capsys.readouterr().out == (
         "  count() -> int8; count(any) -> int8\n"
-        "      the number of rows, or the number of values that are not null. sum(int(…))\n"
-        "      counts rows where a condition holds\n"
+        "      the number of rows, or the number of values that are not null. To count\n"
+        "      the rows for which a condition is true, use sum(int(CONDITION))\n"
         "      count(status)  is  3\n"
         "\n"
         "All functions: svcctl help functions\n"

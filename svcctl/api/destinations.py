@@ -178,12 +178,11 @@ TYPES: Mapping[str, DestinationType] = {
             _NAME,
         ),
         local="Each row is a message. All messages of a job are in one partition, in the order of the query. The job "
-        "sends them in transactions, and consumers with isolation level read_committed read every row once. An event "
-        "larger than maxBytesPerCommit has its own transaction. It may have at most 10 MB, and the topic must accept "
-        "this size. Several jobs may write to the same topic. But the broker Tansu 0.6 completes a transaction only "
-        "when all overlapping transactions in the partition are complete, so consumers may wait for rows. With this "
-        "broker, use one topic per job. Brokers before 0.11 have no transactions. With these brokers, a row can arrive "
-        "twice if the service is killed. Both messages then have the same key.",
+        "sends the messages in transactions. So consumers with isolation level read_committed read every row once. A "
+        "row larger than maxBytesPerCommit has its own transaction. A row may have at most 10 MB, and the topic must "
+        "accept rows of this size. Several jobs may write to the same topic. But with the broker Tansu 0.6, use one "
+        "topic per job, because consumers may otherwise wait for rows. Brokers before 0.11 have no transactions. With "
+        "these brokers, a row can arrive twice if the service is killed. Both messages then have the same key.",
     ),
     "s3": DestinationType(
         "S3",
@@ -210,12 +209,12 @@ TYPES: Mapping[str, DestinationType] = {
             ),
             _NAME,
         ),
-        local="The rows are in objects with the names <name>_000.csv, <name>_001.csv and so on. Compressed files "
-        "also end in .gz or .zip. <name> is s3.fileName or the job's ID. Numbers continue after the highest existing "
-        "number. No object is replaced, even if several jobs use the same name. An object appears when it is "
-        "complete, which means that it has reached its size or age, or that the job was stopped or completed. The "
-        "access key needs permission to list, read, write and delete objects. A zip file with a password is encrypted "
-        "with AES.",
+        local="The rows are in files with the names <name>_000.csv, <name>_001.csv and so on. Compressed files also "
+        "end in .gz or .zip. <name> is s3.fileName, or else the job's ID. Numbers continue after the highest number of "
+        "an existing file. No file is replaced, even if several jobs use the same name. A file appears when it is "
+        "complete. It is complete when it has reached retention.size or retention.time, or when the job stops or "
+        "completes. The access key needs permission to list, read, write and delete objects. A zip file with a "
+        "password is encrypted with AES.",
     ),
     "hdfs": DestinationType(
         "HDFS",
@@ -223,7 +222,7 @@ TYPES: Mapping[str, DestinationType] = {
             Parameter("fs.defaultFS", "file system", example="hdfs://host:8020", form=_HDFS, place=True),
             Parameter(
                 "file",
-                "path of the files; a number is added to each name",
+                "path of the files, such as /logs/web.csv; a number is added to each name",
                 example="/logs/web.csv",
                 form=_PATH,
                 place=True,
@@ -238,8 +237,9 @@ TYPES: Mapping[str, DestinationType] = {
             _NAME,
         ),
         local="The rows are in several files. For /logs/web.csv, the names are /logs/web_000.csv, /logs/web_001.csv "
-        "and so on. Numbers continue after the highest existing number. No file is replaced. A file appears when it "
-        "is complete, which means that it has reached its size or age, or that the job was stopped or completed.",
+        "and so on. Numbers continue after the highest number of an existing file. No file is replaced. A file "
+        "appears when it is complete. It is complete when it has reached retention.size or retention.time, or when "
+        "the job stops or completes.",
     ),
     "donothing": DestinationType("donothing", (_NAME,), local="The rows are counted and discarded."),
 }

@@ -181,7 +181,7 @@ TYPES: Mapping[str, DestinationType] = {
         "sends the messages in transactions. So consumers with isolation level read_committed read every row once. A "
         "row larger than maxBytesPerCommit has its own transaction. A row may have at most 10 MB, and the topic must "
         "accept rows of this size. Several jobs may write to the same topic. But with the broker Tansu 0.6, use one "
-        "topic per job, because consumers may otherwise wait for rows. Brokers before 0.11 have no transactions. With "
+        "topic per job. Otherwise consumers may not get the last rows until the next transaction. Brokers before 0.11 have no transactions. With "
         "these brokers, a row can arrive twice if the service is killed. Both messages then have the same key.",
     ),
     "s3": DestinationType(

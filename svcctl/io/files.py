@@ -174,7 +174,7 @@ class PartFile:
     `growing` is another path for the part, on the same file system. Such a part stays until `publish`, and a later
     PartFile with the same `growing` appends to the part.
 
-    Raises OSError if the path names a device, a pipe or an open file of the process. `publish` raises OSError if
+    Raises OSError if the path is a device, a pipe, or a path such as /dev/fd/3. `publish` raises OSError if
     another program has changed, replaced or removed the part.
     """
 

@@ -55,7 +55,7 @@ def _add(request: Request, headers: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True)
 class Signature:
-    """The method that signs requests with an API key and its secret. `clock` returns epoch seconds."""
+    """Authentication that signs requests with an API key and its secret. `clock` returns epoch seconds."""
 
     api_key: str
     api_secret: str = field(repr=False)
@@ -89,7 +89,7 @@ class Signature:
 
 @dataclass(frozen=True)
 class Token:
-    """The method that sends a token in the header `Authorization`. Each subclass defines the `scheme`."""
+    """Authentication with a token in the header `Authorization`. Each subclass defines the `scheme`."""
 
     scheme = ""
 
@@ -108,13 +108,13 @@ class Token:
 
 
 class Bearer(Token):
-    """The method that sends the header `Authorization: Bearer <token>`."""
+    """Authentication with the header `Authorization: Bearer <token>`."""
 
     scheme = "Bearer"
 
 
 class Jwt(Token):
-    """The method that sends the header `Authorization: jwt <token>`. The word `jwt` is in lower case."""
+    """Authentication with the header `Authorization: jwt <token>`. The word `jwt` is in lower case."""
 
     scheme = "jwt"
 

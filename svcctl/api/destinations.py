@@ -181,8 +181,9 @@ TYPES: Mapping[str, DestinationType] = {
         "sends the messages in transactions. So consumers with isolation level read_committed read every row once. A "
         "row larger than maxBytesPerCommit has its own transaction. A row may have at most 10 MB, and the topic must "
         "accept rows of this size. Several jobs may write to the same topic. But with the broker Tansu 0.6, use one "
-        "topic per job. Otherwise consumers may not get the last rows until the next transaction. Brokers before 0.11 have no transactions. With "
-        "these brokers, a row can arrive twice if the service is killed. Both messages then have the same key.",
+        "topic per job. Otherwise consumers may not get the last rows until the next transaction. Brokers before 0.11 "
+        "have no transactions. With these brokers, a row can arrive twice if the service is killed. Both messages then "
+        "have the same key.",
     ),
     "s3": DestinationType(
         "S3",

@@ -184,8 +184,8 @@ def is_built_in(role: str) -> bool:
 class Role:
     """A custom role. In an update, a field that is None stays unchanged, and `()` empties the field.
 
-    The value `*` means everything. It is the only element of `policies` or `applications`, or the only key of
-    `resource_ids`.
+    The value `*` means everything. If `policies` or `applications` contains `*`, it has no other element. If
+    `resource_ids` has the key `*`, it has no other key.
     """
 
     name: str | None = None

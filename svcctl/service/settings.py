@@ -114,7 +114,9 @@ ENGINE = _setting(
     "SVCCTL_ENGINE", "program that runs queries on this folder: duckdb (default), or Spark as sc://host:port"
 )
 SPARK_TOKEN = _setting("SVCCTL_SPARK_TOKEN", "token for Spark; requires TLS, except for Spark on the same machine")
-SPARK_CA_BUNDLE = _setting("SVCCTL_SPARK_CA_BUNDLE", "file of certificates to trust for Spark, which must use TLS", absolute)
+SPARK_CA_BUNDLE = _setting(
+    "SVCCTL_SPARK_CA_BUNDLE", "file of certificates to trust for Spark, which must use TLS", absolute
+)
 
 SERVICE_SETTINGS = (
     *(DEMO, QUERY_TIME, PADDING_TIME, LAG_TIME, CONNECTIONS, ACCESS_EVENTS, ACCESS_TIME),

@@ -190,8 +190,9 @@ The examples were run at 2024-05-06 07:08:09."""
 _LIVE = f"""\
 A query with --follow keeps running. Rows arrive as soon as they are stored. If
 the query has one "group every", the groups of a period arrive when the period
-is over. Other groups need --to, and arrive when the range is over. The clauses
-limit and offset must come last.
+is over. With other forms of group, or with several groups, the query needs
+--to, and its groups arrive when the range is over. The clauses limit and offset
+must come last.
 
 When a period has ended, the service waits {LAG_TIME.default} for late events. The variable
 {LAG_TIME.environment} of the service sets another time. At the end of the range, the

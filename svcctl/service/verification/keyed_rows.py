@@ -238,7 +238,7 @@ class PartitionComparison:
         self._swapped = None
 
     def _take_early(self) -> None:
-        """Compare the next expected rows with messages that came too early, and move past these rows."""
+        """Compare the next expected rows, as long as their messages were already read before their turn."""
         while self._state(self._cursor.row) == _EARLY:
             value, offset = self._release(self._cursor.row)
             self._take(value, offset or 0, moved=True)

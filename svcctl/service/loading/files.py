@@ -54,7 +54,7 @@ _CELL_BYTES = 8
 LONG_SQL = 50_000
 _FOR_LONG_SQL = "SET disabled_optimizers='common_subexpressions'; SET threads=1"
 _FOR_SHORT_SQL = "RESET disabled_optimizers; RESET threads"
-"""DuckDB's settings for statements of more than LONG_SQL characters (_FOR_LONG_SQL), and for shorter statements.
+"""DuckDB's settings: _FOR_LONG_SQL for statements of more than LONG_SQL characters, else _FOR_SHORT_SQL.
 
 For a long statement, DuckDB's search for common subexpressions takes minutes, and each thread needs much memory.
 """

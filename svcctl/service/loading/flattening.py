@@ -39,8 +39,8 @@ class EventMember:
     """A member of the JSON objects in a file. Values of the member may be nested objects.
 
     `type` is the common type of all values that are not objects. `members` has the members of the nested objects.
-    `numbers`, `arrays` and `objects` are the numbers of rows with a number, an array or an object. `others` is the
-    number of rows with any other value except null.
+    `numbers`, `arrays` and `objects` count the rows in which the value is a number, an array or an object. `others`
+    counts the rows with any other value except null.
     """
 
     type: str = NULL

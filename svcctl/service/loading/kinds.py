@@ -91,9 +91,9 @@ The first group is always empty. The second group is `[`, or empty if there is n
 def _inner_groups(words: int, *, indented: bool) -> str:
     """Return the pattern of the text before a time inside a line.
 
-    The pattern has two groups. The first group matches at most `words` words, and a text without blanks after the
-    words. This text must not end with a digit, because the digit may be a part of the time. The second group matches
-    `[`, `ts=` or `msg=audit(`, or is empty. With `indented`, the line may begin with blanks.
+    The pattern has two groups. The first group matches at most `words` words, and then a text that contains no
+    blanks and may be empty. This text must not end with a digit, because the digit may be a part of the time. The
+    second group matches `[`, `ts=` or `msg=audit(`, or is empty. With `indented`, the line may begin with blanks.
     """
     joined = r"""(?:(?:[^\s\[({"=]*[^\s\[({"=\d])?[^\s\[({"=\w]|[A-Z])?"""
     blanks = "[ \t]*" if indented else ""

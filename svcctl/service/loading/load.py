@@ -200,10 +200,11 @@ def _types(layouts: Sequence[Layout], chosen_types: Mapping[str, str]) -> dict[s
 
 
 def _with_texts_marked(layouts: Sequence[Layout], types: Mapping[str, Type], named: Collection[str]) -> list[Layout]:
-    """Return the layouts, with changes of the kind TEXT for columns that have numbers only in some of the files.
+    """Mark the columns that become text although they are columns of numbers in some files. Return the layouts.
 
-    Such a column becomes text. In each file where the column is not a column of numbers, every value of the column
-    counts as a change. Columns in `named` are left out, because the table or the user decides their types.
+    In the other files, the values of such a column are the reason for the type text. So each of these values counts as
+    a Change.TEXT. If a column already has this mark in a file, the mark is kept. Columns in `named` are left out,
+    because the table or the user decides their types.
     """
     numbers = {name for layout in layouts for name, type_ in layout.types.items() if type_ in NUMBERS}
     mixed = {name for name in numbers.difference(named) if types[name] is Type.STR}

@@ -274,8 +274,8 @@ def _profiles(
 ) -> dict[str, _Profile]:
     """Return a summary (`_Profile`) of each column that may have times.
 
-    Columns of text and of timestamps may have times. If a format of times is given, columns of text and of whole
-    numbers may have times. Times without a zone are in the zone of DuckDB's session.
+    Without a given strptime format, columns of text and of timestamps may have times. With a given strptime format,
+    columns of text and of whole numbers may have times. Times without a zone are in the zone of DuckDB's session.
     """
     types = (Type.STR, Type.TIMESTAMP) if times.spec is None else (Type.STR, Type.INT4, Type.INT8)
     candidates = {name: field for name, field in fields.items() if field.type in types}

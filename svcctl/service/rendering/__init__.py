@@ -8,7 +8,7 @@
     cells.py          a value as text, in DuckDB's SQL
     renderer.py       runs the plan of a query on any engine, and evaluates SQL expressions over the plan's columns
     keep_alive.py     the padding that is sent while there are no rows
-    arrow.py          text in Arrow's buffers as bytes
+    arrow.py          reads the bytes of texts from Arrow's buffers
 
 DuckDB writes the text of many rows at once, and DuckDB's buffers are sent unchanged. Only xls is written cell by cell.
 """

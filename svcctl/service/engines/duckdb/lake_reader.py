@@ -86,7 +86,7 @@ def _as_read(column: Column) -> str:
 
 
 def _source(select: exp.Select) -> tuple[exp.Table, exp.Select]:
-    """Return the table in a plan's SELECT, and the inner SELECT that reads this table."""
+    """Return the table that a SELECT reads, and the SELECT or subquery that has this table after FROM."""
     node = next(select.find_all(exp.Table))
     within = node.parent_select
     assert within is not None

@@ -20,9 +20,10 @@ from svcctl.service.engines.duckdb.syntax import quote
 from svcctl.service.engines.lake.snapshot import SnapshotPart, joined
 
 PARTS_FACTOR = 4
-"""The factor by which the number of parts that are read together grows or shrinks.
+"""A factor that changes how many parts are read together.
 
-The number grows if the parts have few matches, and shrinks if the parts have too many matches.
+The number of parts is multiplied by this factor if the parts have few matches, and divided by this factor if they have
+too many matches.
 """
 
 

@@ -102,7 +102,7 @@ def _kind(error: BaseException) -> type[duckdb.Error] | None:
 
 
 _TOO_LARGE = {"query": "narrow the range or group by less", "load": "nothing was changed; load fewer events at a time"}
-"""The hints for the error that too little memory is available, for a query and for a load."""
+"""Hints for the user if there is too little memory. The keys are the two kinds of work, a query and a load."""
 
 
 @contextmanager

@@ -26,9 +26,9 @@ LOADED_KEY = "svcctl.load"
 REMOVED_KEY = "svcctl.removed"
 """The key of a date, in a commit that removes events. All removed events are earlier than this date."""
 ADDED_KEY = "svcctl.added"
-"""The key of the number of columns that loads have added to a table, in the configuration of the table."""
+"""A key in the configuration of a table. Its value is the number of columns that loads have added to the table."""
 DROPPED_KEY = "svcctl.dropped"
-"""The key that marks a table as dropped, in the configuration of the table."""
+"""A key in the configuration of a table. It marks the table as dropped."""
 
 DELTA: Mapping[Type, str] = {
     Type.TIMESTAMP: "timestamp_ntz",

@@ -4,9 +4,9 @@ The regular expressions of the query language have the syntax of RE2. Spark's ow
 expressions. The server Sail uses the regular expressions of Rust's package regex. Most parts of a pattern have the same
 meaning in RE2, Java and Rust.
 
-This module rewrites the other parts: ASCII classes (\\d, \\w, \\s, \\b and [:alpha:]), the meaning of a dot and of $ at
-the end of a line, names of groups, quoted text (\\Q...\\E), octal numbers, and brackets and operators inside a class.
-The translation adds no capturing groups. A pattern must be valid in RE2.
+This module rewrites the other parts: ASCII classes (\\d, \\w, \\s, \\b and [:alpha:]), the dot and $ (Java has other
+rules for line ends), names of groups, quoted text (\\Q...\\E), octal numbers, and brackets and operators inside a
+class. The translation adds no capturing groups. A pattern must be valid in RE2.
 """
 
 from __future__ import annotations

@@ -17,14 +17,14 @@ from sqlglot.generators.spark import SparkGenerator
 MAX_ROWS = 2**31 - 1
 """The maximum limit and the maximum offset that Spark accepts."""
 _ALL_WHOLE = "9007199254740992D"
-"""2^53. Every float8 that is at least as large is a whole number.
+"""2^53. Every float8 from this number upwards is a whole number.
 
-Such a number is not cast to Spark's int8, because the cast may overflow.
+These numbers are not cast to Spark's int8, because the cast may overflow.
 """
 _SPLIT = "134217729D"
 """2^27 + 1. This factor splits a float8 into two halves. The product of two such halves is exact."""
 REPEATED = 80
-"""The maximum length, in characters, of a value's SQL that an expression may repeat.
+"""An expression may repeat the SQL of its value if this SQL has at most this many characters.
 
 Longer SQL is passed to a lambda. For short SQL, repeating is faster, because Spark does not compile lambdas.
 """
@@ -105,7 +105,8 @@ BODIES: Mapping[type[exp.Expr], Callable[[exp.Expr], Body]] = {
 }
 """The functions that return the `Body` of an expression, keyed by the kind of the expression.
 
-The SQL of these expressions may repeat a value.
+A Body is a function that makes the SQL of the expression from the SQL of its value. The result may contain the SQL of
+the value several times.
 """
 
 

@@ -25,7 +25,7 @@ from svcctl.service.jobs.step_log import FileEntry, LogEntries, StepEntry
 from svcctl.service.queries.schedule import LateEvents, Step
 
 POLL_SECONDS = 0.5
-"""The minimum number of seconds between two searches of a job for new events."""
+"""The minimum number of seconds between two searches for new events."""
 MAX_POLLS = 600
 """The maximum number of searches for new events while a batch waits for its commit.
 

@@ -40,7 +40,7 @@ def follow(before: StoredJob, after: StoredJob) -> StoredJob:
 
 
 def _check_kinds(old: StoredQuery, new: StoredQuery, covered: CoveredEvents | None) -> None:
-    """Raise ServiceError if a query of groups would continue a query of single events that has an end.
+    """Raise ServiceError if the new query groups by periods, but the old query has an end and no such groups.
 
     The first groups of the new query would lack events that the old query has already read.
     """

@@ -2,8 +2,8 @@
 
 A lease has a holder, an end, and a fence number. The holder is a process, written as `host/process ID/…`. While the
 holder renews the lease, no other process takes the job. Each new lease of a job has a higher fence number. A process
-passes the fence number of its lease with each save. If another process has leased the job since, the save is refused.
-So a process that wakes up after it was suspended cannot change the job.
+passes the fence number of its lease with each save. If another process has leased the job in the meantime, the save is
+refused. So a process that wakes up after it was suspended cannot change the job.
 
 If only one process uses the database, a lease has no end, and only the fence number matters.
 

@@ -171,7 +171,7 @@ class Scope:
         return did_you_mean(name, self.columns, words=False)
 
     def _compared_value(self, expr: tree.Expr) -> CompiledValue:
-        """Compile the right side of a comparison. For an unknown name, the hint may say that text is in quotes."""
+        """Compile the right side of a comparison. For an unknown name, the hint may say that text must be in quotes."""
         if isinstance(expr, tree.ColumnRef) and expr.name not in self.columns and expr.name not in self.hidden_names:
             hint = self._name_answer(expr.name) or text_answer(expr.name)
             raise QueryError(f"no column '{expr.name}'", expr.at, hint=hint)
@@ -245,7 +245,7 @@ class Scope:
         return left
 
     def check_name(self, *exprs: tree.Expr) -> None:
-        """Raise QueryError if an expression is a string with a column's name, and no expression uses a column.
+        """Raise QueryError if none of the expressions uses a column, but one is a string with a column's name.
 
         The user probably meant the column. In some other query languages, names are in quotes.
         """
@@ -438,7 +438,10 @@ def _as_number(context: ExpressionContext, value: CompiledValue, other: Compiled
 def _as_numbers(
     context: ExpressionContext, value: CompiledValue, others: list[CompiledValue], at: tree.Expr
 ) -> tuple[CompiledValue, list[CompiledValue]]:
-    """Convert literal texts to numbers in `value` and in `others`, if the other side of the comparison is a number."""
+    """Convert literal texts to numbers if they are compared with a number.
+
+    `value` is compared with each of `others`.
+    """
     for other in others:
         value = _as_number(context, value, other, at)
     return value, [_as_number(context, other, value, at) for other in others]

@@ -17,7 +17,7 @@ repeated. A parameter has the type of a column, such as str, or one of these kin
 
 Parameters of the kinds in the last four lines do not accept null.
 
-A function returns null if an argument is null. The meanings of functions mention exceptions. Aggregates skip nulls.
+A function returns null if an argument is null, unless the function's meaning says otherwise. Aggregates skip nulls.
 """
 
 from __future__ import annotations

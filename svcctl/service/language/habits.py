@@ -29,7 +29,7 @@ HABITS = {
     "every": "write group every 5m",
     "having": "a where after the select filters groups, as in group by … select count() as n where n > 1",
 }
-"""The hints for words and signs that the parser does not accept, by the word or sign."""
+"""The hints for words and signs that the parser does not accept. The keys are these words and signs."""
 SORTS = "query-sorts"
 REASONS = {
     "{": "query-variable",
@@ -81,7 +81,7 @@ def comparison_answer(text: str, other: str) -> str | None:
 
 
 def address_answer(number: int) -> str:
-    """Return the hint for an address that is compared with text. The address is given as a number."""
+    """Return the hint for a literal address that is compared with text. `number` is the address as a number."""
     return (
         f'an address in a column of text is in quotes: "{IPv4Address(number)}"; or write ip4(…) = {IPv4Address(number)}'
     )

@@ -45,7 +45,7 @@ _EXPECTED = (
     | {"COMMA": "','", "COLON": "':'", "$END": "the end of the query"}
 )
 _MISSING = dict.fromkeys(("by", "select"), "a column") | dict.fromkeys(("where", "and", "or", "not"), "a condition")
-"""The part of a query that must follow each of these words. An error names the part if it is missing."""
+"""The part of a query that must follow a keyword, such as a column after `select`. An error names a missing part."""
 _AS_COLUMN = re.compile(r"\s*(?:$|[+/%<>=!~,)}.]|->|(?:and|or|in|as)\b)")
 """Matches the text after a keyword that is probably meant as the name of a column.
 
@@ -197,7 +197,7 @@ def _reads_without(text: str, comma: int, word: int) -> bool:
 
 
 def _with_select(text: str, token: Token) -> str | None:
-    """Return the clause to suggest if `select` is missing before a call of an aggregate or a list of columns.
+    """Return the clause to suggest if `select` is missing before a list of columns or a call of an aggregate.
 
     Returns None for other texts.
     """

@@ -8,7 +8,7 @@ The nouns of this folder:
     export     The plan of a run: an order, its windows, and the storage of its target.
     identity   The query, format, window length, service, date format and time zone. Only exports with the same
                identity share files.
-    record     A file next to the target with the rows, bytes and hash of each exported window.
+    record     A file next to the target. It lists each exported window, with its number of rows, its size and its hash.
     state      The target of an export and the start of the next run's range, saved under a name.
     run        One execution of an export. A run fetches the missing windows and publishes the files.
     part       A file with the rows of a window that are not yet in the merged file.

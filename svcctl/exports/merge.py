@@ -86,9 +86,10 @@ class MergedFile(Hashed):
     def resume(self, growing: GrowingObject, export: Export) -> None:
         """Continue the incomplete file of an earlier run.
 
-        The first windows stay in the file if they are undamaged, and are also the first windows of this run. The other
-        windows before the first damaged window are copied into separate files. The first damaged window and all later
-        windows are dropped from the record. Then the file is truncated after the windows that stay.
+        Windows at the beginning of the file stay in the file, if they are undamaged and if this run begins with the
+        same windows. The other windows before the first damaged window are copied into separate files. The first
+        damaged window and all later windows are dropped from the record. Then the file is truncated after the windows
+        that stay.
         """
         record = self._record
         inside = sorted((entry for entry in record.entries.values() if entry.offset is not None), key=_offset)

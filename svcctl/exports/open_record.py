@@ -254,7 +254,7 @@ class OpenRecord:
     def note_columns(self) -> None:
         """Add to `column_changes` each change of the columns from one window to the next, in order.
 
-        A change back to columns that an earlier window had is not added.
+        If the new columns are the columns of an earlier window, the change is not added.
         """
         reported = {self.head}
         for _, head in sorted(self._heads.items()):

@@ -65,7 +65,7 @@ def verified_until(record: Record, losses: Iterable[LostRange], date: int) -> in
     """Return the epoch second up to which all windows are known to be undamaged after a verification.
 
     The verification has checked only the windows that end after `date`, and has found the lost ranges `losses`. If
-    earlier windows have never been verified, the result is `record.verified`, the result of the last verification.
+    earlier verifications have not checked all windows before `date`, the result is `record.verified`, unchanged.
     Otherwise the result is the start of the first lost range. If no range is lost, the result is the end of the export.
     """
     if not record.ranges or date > max(record.verified, record.ranges[0][0]):

@@ -124,7 +124,8 @@ def _first(clock: int, zone: tzinfo) -> int:
 def filled_in(path: str) -> str | None:
     """Return the first field or date format in a path. Return None if the path has neither.
 
-    A field, such as {from:%F}, is replaced by a date. A date format outside of a field, such as %F, is a mistake.
+    An export writes a date in place of a field, such as {from:%F}. A date format outside of a field, such as %F, is a
+    mistake.
     """
     return next((match[0] for match in _FIELD.finditer(path) if match[0] != "%%"), None)
 

@@ -118,7 +118,7 @@ TEXT_OF: dict[str, Callable[[Any], str]] = {
 }
 """Functions that convert values to text, for types that Arrow does not have.
 
-Depending on the service, addresses arrive as text or as integers.
+Depending on the service, IP addresses arrive as text or as integers.
 """
 
 _WHOLE_NUMBERS = frozenset({"timestamp", "int4", "int8"})

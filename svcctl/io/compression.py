@@ -203,8 +203,8 @@ def _inflated(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
 
 
 def _in_pieces(data: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """Yield the same bytes in pieces of at most `size` bytes.
+    """Yield the bytes of `data` in pieces of at most `size` bytes.
 
-    For a large piece, decompression would copy the remaining bytes of the piece repeatedly.
+    If a larger piece were decompressed, the rest of the piece would be copied again and again.
     """
     return (piece[at : at + size] for piece in data for at in range(0, len(piece), size))

@@ -40,7 +40,7 @@ def batches(rows: Iterable[Sequence[Any]], columns: Columns) -> Iterator[pa.Reco
 
 
 def write(packed: Iterable[pa.RecordBatch], columns: Columns, sink: ByteSink) -> None:
-    """Write a parquet file. A row group consists of whole batches, and ends when it has reached the size of a group."""
+    """Write a parquet file. A row group consists of whole batches. For its size, see BYTES_PER_GROUP."""
     pyarrow = _pyarrow()
     from pyarrow import parquet
 
@@ -110,7 +110,7 @@ _starting = threading.Lock()
 
 
 def start_arrow() -> None:
-    """Create Arrow's first array while pandas cannot be imported.
+    """Create Arrow's first array, and prevent the import of pandas during this call.
 
     Otherwise, Arrow would import pandas, which takes 0.5 s and 60 MB.
     """

@@ -13,7 +13,10 @@ T = TypeVar("T")
 
 
 def in_thread(request: Callable[[], T], name: str) -> Future[T]:
-    """Call `request` in a new daemon thread, and return a future for its result. The thread ends with the call."""
+    """Call `request` in a new daemon thread, and return a future for its result.
+
+    The thread ends when `request` ends.
+    """
     answer: Future[T] = Future()
 
     def work() -> None:

@@ -288,7 +288,7 @@ def misspelled_variables(environment: Mapping[str, str]) -> Iterator[str]:
 
 _PREFIX = "SVCCTL_"
 _PREFIX_CHARS = len(_PREFIX) + 1
-"""The minimum length of the common prefix of two similar names of variables, in characters."""
+"""Two names of variables can be similar only if their first characters are equal. This is the number of characters."""
 
 
 def _without_credentials(fields: Fields, flags: Mapping[str, Any]) -> Fields:

@@ -88,8 +88,8 @@ def fetch_there(task: Task, target: str, connect: Connect, per_second: float | N
     """Fetch the time window of a task in a process of the cluster.
 
     `per_second` is the maximum number of requests per second from this process. If another process still has the file
-    of the window locked, this process takes over the file. Such a process may be unreachable, or may belong to a
-    run that has ended.
+    of the window locked, this process takes over the file. The other process may be unreachable, or may belong to
+    a run that has ended.
     """
     storage, _ = open_target(target, os.environ, take=True)
     with _making:

@@ -8,11 +8,11 @@ this service has made as follows:
   request has one or two of these fields, the role grants nothing for the missing fields.
 - Rule 2: `*` is stored as `*`, so the role also grants names that become available later. A list with `*` cannot have
   other names.
-- Rule 4: A role must grant at least one policy or application that the domain has. `*` grants nothing if the domain has
-  no such names. The rule is checked when a role is created, and when its policies or applications are updated. A role
-  does not change when its domain loses a policy or an application. An update with empty applications removes the role's
-  applications. If such an update also names a default application, the role keeps this one application. An error is
-  raised if the role did not have this application before the update.
+- Rule 4: A role must grant at least one policy or application that the domain has. As policies, `*` grants nothing if
+  the domain has no policies. The same applies to applications. The rule is checked when a role is created, and when its
+  policies or applications are updated. A role does not change when its domain loses a policy or an application. An
+  update with empty applications removes the role's applications. If such an update also names a default application,
+  the role keeps this one application. An error is raised if the role did not have this application before the update.
 - Rule 5: A role need not have a default application. A default application must be among the role's applications.
 - Rule 7: Both policies and applications must be available in the domain.
 """
@@ -29,7 +29,7 @@ from svcctl.words import did_you_mean
 WILDCARD = "*"
 ALL_NAMES = (WILDCARD,)
 READ_ONLY: dict[str, Any] = {"alertPermissions": [], "defVault": 1, "maxVault": 1}
-"""The fields of a role that only the provider can set. In this service, every role has these values."""
+"""The fields of a role that only the provider can set, with the values that all roles have in this service."""
 
 Names = tuple[str, ...]
 """Names of policies or applications. ALL_NAMES means all available names."""

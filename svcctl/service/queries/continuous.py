@@ -37,9 +37,10 @@ RANGE_GRACE = timedelta(seconds=2)
 Events of the range that are stored within this time are still included.
 """
 LATE_MS = 2000
-"""The minimum interval, in milliseconds, between two counts of late events while no period is closed.
+"""The minimum interval, in milliseconds, between two counts of late events.
 
-Late events are events that are stored after their period was closed. Each time a period is closed, they are counted.
+Late events are events that are stored after their period was closed. When another period is closed, late events are
+counted at once, even within this interval.
 """
 
 

@@ -4,8 +4,8 @@ The module remembers the hashes of delivered rows. After a break, the query is s
 delivered are skipped.
 
 At most MAX_REMEMBERED rows are remembered. If there are more rows, all rows of the oldest second are forgotten. After a
-break, the query then starts after the forgotten seconds. So the query misses an event with an older date if the service
-stores this event after the connection broke.
+break, the query then starts after the forgotten seconds. So an event with a date before this start is missed if the
+service stores the event after the connection broke.
 
 The newest second is the date of the newest row, but never later than the service's clock. If rows of the newest second
 are forgotten, the query cannot be resumed. After a break, a query with a group always starts at the newest second.

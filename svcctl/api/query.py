@@ -232,8 +232,8 @@ def keys(text: str) -> tuple[str, ...]:
 def visible(text: str) -> tuple[str, ...]:
     """Return the names of the columns that the last clause of a query can use.
 
-    Columns from before the last group are included only if the last clause is a select, because only the aggregates of
-    a select can use them.
+    The aggregates of a select can also use the columns from before the last group. So these columns are included if the
+    last clause is a select.
     """
     clauses = list(_split(text))
     names, groups = list[str](), 0

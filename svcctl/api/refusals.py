@@ -46,12 +46,12 @@ NO_SPACE = 507
 """The HTTP status of a full disk. A request with this status is not retried."""
 
 CID = "x-svc-cid"
-"""The header of an answer that contains the ID of the request. Some services do not send the header.
+"""The response header that contains the ID of the request. Some services do not send the header.
 
 A member `cid` of the body takes precedence.
 """
 ERRORS = "x-svc-errors"
-"""The header of an answer that describes the form of errors. svcctl's own service sends the value `exact`."""
+"""The response header that describes the form of errors. svcctl's own service sends the value `exact`."""
 MAX_BODY = 64 * 1024
 """The maximum number of bytes that are read of an error's body. The rest of the body is ignored."""
 

@@ -55,7 +55,7 @@ def lint(fields: Fields, *, update: bool = False) -> list[RoleFinding]:
 
 
 def grants_all(fields: Fields, *, update: bool = False) -> list[str]:
-    """Return which of these a role grants completely, now and in future: policies, applications and resources."""
+    """Return the kinds that a role grants completely, now and in future: policies, applications or resources."""
     if not update and _mentions_no_grant(fields):
         return list(GRANTS.values())
     return [word for key, word in GRANTS.items() if _is_all(fields.get(key))]
@@ -307,7 +307,7 @@ def known_domain(client: Client, name: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def known_role(client: Client, domain: str, name: str) -> Iterator[None]:
-    """Add the most similar name to an error of the `with` block about an unknown domain or role."""
+    """Add the most similar name to an error, if the `with` block raises an error about an unknown domain or role."""
     roles = suggesting(name, lambda: [role.name for role in client.roles(domain)], "roles", when=no_role)
     with known_domain(client, domain), roles:
         yield

@@ -380,7 +380,7 @@ class Sender:
 
 @contextmanager
 def _doubtful(*, changes: bool) -> Iterator[None]:
-    """Add a hint to an error of the `with` block about an unusable answer.
+    """Add a hint if the `with` block raises an error about an unusable answer.
 
     The hint says that the service may have carried out the request. Without `changes`, no hint is added.
     """

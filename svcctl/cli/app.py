@@ -22,7 +22,7 @@ from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.terminal.size import terminal_size
 
 CHECK = "svcctl.check"
-"""The key, in the `meta` of a Typer context, of a function that is called before each command of a group.
+"""The key under which the `meta` of a Typer context has a function to call before each command of a group.
 
 A group of commands stores the function, which may raise an error to prevent the command.
 """

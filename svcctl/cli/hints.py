@@ -214,9 +214,9 @@ HINTS: Mapping[str, Row] = {
 def hint_of(error: SvcctlError) -> Advice | None:
     """Return the hint for the reason of an error; None if there is no hint.
 
-    For a reason without a hint, the hint names the log of the service, if the error has the path of the log and no
-    hint of its own. Returns None if the error lacks data that the hint needs, or if a command in the hint would
-    contain characters that cannot be printed.
+    If `HINTS` has no row for the reason, the result names the log of the service. But it is None if the error has a
+    hint of its own, or does not contain the path of the log. The result is also None if the error lacks data that the
+    hint needs, or if a command in the hint would contain characters that cannot be printed.
     """
     row = HINTS.get(error.reason)
     if row is None:

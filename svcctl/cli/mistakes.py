@@ -23,13 +23,13 @@ EXAMPLES = {
     "K=V": "name=value",
     "NAME:VALUE": "'x-note: text'",
 }
-"""Examples of values, by the option's name for its value (metavar), such as DATE."""
+"""Examples of values, by metavar. A metavar is the word for a value on help pages, such as DATE."""
 DATES = ("DATE", "TIME")
 """The metavars of options that take a date."""
 CONFIRM = ("--yes", "--force")
 """Options that are never suggested, because they let a command delete or overwrite something."""
 VALUE = "svcctl.value"
-"""The key, in the `meta` of Typer's context, of the value that caused an error, as it was typed."""
+"""The key under which the `meta` of Typer's context has the value that caused an error, as it was typed."""
 LIKENESS = 0.8
 """The minimum likeness of a mistyped option and a suggested option, from 0 to 1. The dashes are not compared.
 

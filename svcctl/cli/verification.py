@@ -35,7 +35,7 @@ OTHERS = {
     "notReproducible": "that cannot be produced again",
     "notYet": "not there yet",
 }
-"""The members of a result that come last in the sentence about the result, each with the words after its number."""
+"""The members of a result that the sentence about it names last, each with the words that follow the number."""
 UNCOMPARED = ("missing", "noLongerThere", "notReproducible", "hidden")
 """The members of a result that count rows whose values were not compared."""
 METRICS = {

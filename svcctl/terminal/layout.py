@@ -407,7 +407,10 @@ class _Layout:
         return by_column
 
     def _laid(self, at: int, cells: Sequence[str]) -> tuple[str, Sequence[str]]:
-        """Cut the wide cells of a column. Return a printf-style format that pads cells, and the cells."""
+        """Cut the wide cells of a column.
+
+        Returns two values: a printf-style format that pads the cells, and the list of the cells.
+        """
         width, last, numeric = self._widths[at], at == len(self._widths) - 1, self._numeric[at]
         plain = "".join(cells).isascii()
         if self._style.width is not None and self._columns[at].type in TEXT:

@@ -24,7 +24,7 @@ from svcctl.terminal.size import terminal_size
 Write = Callable[[str], object]
 
 _LEAVES = "Ctrl-C leaves this screen"
-"""The line below each frame. If keys can be typed, the key q is added to this line."""
+"""The line below each frame. If keys are read, the line also mentions the key q."""
 
 
 class _Drawn(io.TextIOBase):

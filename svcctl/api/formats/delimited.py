@@ -19,7 +19,7 @@ than the header. If the row and the header have three cells each, the row is an 
 A row that may be an error is held back until the next row arrives. All other rows are delivered at once.
 
 An answer of svcctl's own service is exact. In an exact answer, a row is an error only if it begins with `svc.api.error`
-without quotes. In data, that service puts every text in quotes.
+without quotes. In rows of data, svcctl's own service puts every text in quotes.
 """
 
 from __future__ import annotations

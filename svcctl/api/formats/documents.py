@@ -189,7 +189,7 @@ def _rows(reader: DocumentReader, delivered: Delivered, expected: type) -> Gener
 
 
 _MOST_STRAYS = 1000
-"""The maximum number of other elements in an array of rows, such as the causes of an error."""
+"""In an array of rows, the maximum number of elements that are not rows, such as the causes of an error."""
 _SPACE = re.compile(r"[ \t\n\r]*")
 _GAPS = ("", " ", "\n", "\r\n")
 """The white space that the reader keeps between values. Any other white space between values is keep-alive padding."""

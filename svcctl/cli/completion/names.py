@@ -188,7 +188,10 @@ def _states(svc: Context, of: str) -> Pairs:
 
 
 def _zones(svc: Context, of: str) -> Pairs:
-    """Return the names of time zones, except names with GMT. The completion scripts contain names such as GMT+2."""
+    """Return the names of time zones, except names with GMT.
+
+    The completion scripts themselves contain names such as GMT+2.
+    """
     from zoneinfo import available_timezones
 
     return [(name, "") for name in sorted(available_timezones()) if "GMT" not in name]

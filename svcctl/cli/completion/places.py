@@ -72,7 +72,7 @@ class CompletedParameter:
 
     @property
     def typed(self) -> tuple[str, ...]:
-        """The names of the option after which a value can be completed; empty if the option takes no value."""
+        """All names after which a value of the option can be completed; empty if the option takes no value."""
         return (*self.names, *self.accepted) if self.takes_value else ()
 
     @property

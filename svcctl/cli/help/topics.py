@@ -216,7 +216,7 @@ _SEE = {
     "SVCCTL_DESTINATIONS_ALLOWED": " ('svcctl help destinations')",
     "SVCCTL_SERVICE_STATE": " ('svcctl help cluster')",
 }
-"""References to help topics, by the setting of the service that they explain."""
+"""References to help topics, by the name of an environment variable. They follow the explanation of the variable."""
 
 
 def _environment() -> dict[str, str]:

@@ -68,7 +68,7 @@ class WrittenJob:
     """
     state: str
     warnings: Sequence[str]
-    """Warnings about an unknown type or unknown parameters of the destination, which are sent, too."""
+    """Warnings about an unknown type or unknown parameters of the destination. Both are allowed in a file."""
 
     @property
     def files(self) -> str | None:

@@ -67,8 +67,8 @@ def given(text: str | None, file: Path | None, query_id: str | None, var: Sequen
 def fill(text: str, assignments: Sequence[str]) -> str:
     """Replace each `{{k}}` in a query with its value, as a string literal.
 
-    Without assignments, the text is unchanged. Raises UsageError if a variable in the query has no value, or if a
-    variable that has a value is not in the query.
+    `assignments` are the values of --var. If there are none, the text is unchanged. Otherwise, raises UsageError if a
+    variable in the query has no value, or if a variable that has a value is not in the query.
     """
     values = variables(assignments)
     if not values:

@@ -124,8 +124,9 @@ def check(request: QueryRequest, format: OutputFormat, selection: Selection, opt
 def job(svc: Context, request: QueryRequest, options: QueryOptions) -> QueryRequest:
     """Return the request that launches a job.
 
-    The destination decides how rows are written. But in the mode json, the service accepts neither a date format nor a
-    time zone. So a request with a date format or a time zone has the mode csv.
+    The mode of the request does not matter for the rows, because the destination decides how rows are written. But the
+    HTTP interface does not allow a date format or a time zone in the mode json. So a request with one of them has the
+    mode csv.
     """
     by_option = options.time_zone is not None
     zone = options.time_zone or svc.profile.time_zone

@@ -19,7 +19,7 @@ from itertools import islice, takewhile
 from svcctl.errors import UsageError
 from svcctl.service.loading.csv import fitting_lines, frequent_separator
 from svcctl.service.loading.kinds import FILE_KINDS, JOURNAL_HEADER, FileKind, incomplete_time, log_kinds
-from svcctl.service.loading.skips import Skip, incomplete, shown
+from svcctl.service.loading.skips import TIME_OF_DAY, Skip, incomplete, shown
 from svcctl.words import counted
 
 HEAD_BYTES = 1 << 20
@@ -60,6 +60,16 @@ class FileHead:
     def first_event(self) -> str:
         """The first line that is neither blank nor a comment. Empty if there is no such line."""
         return next(filter(_may_be_event, self.lines), "")
+
+    @property
+    def comment_with_time(self) -> str:
+        """The first comment with a time of day. Empty if there is none, or if a comment names the fields of the file.
+
+        Some programs write events that begin with `#`.
+        """
+        comments = [line for line in self.lines if line.startswith("#")]
+        names_fields = any(map(FILE_KINDS["fields"].looks, comments))
+        return "" if names_fields else next(filter(TIME_OF_DAY.search, comments), "")
 
 
 def _may_be_event(line: str) -> bool:

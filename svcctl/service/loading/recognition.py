@@ -141,7 +141,7 @@ class Recogniser:
         user_times = time_format(self.options.time_zone, self.options.time_format)
         data = self.reader.first_bytes(source, HEAD_BYTES)
         head = head_of(source.name, data)
-        if not any(map(str.strip, head.lines)) or (self.options.format is None and not head.has_events):
+        if not self._may_have_events(head):
             return None
         kind = self._kind(source, head, written_as(user_times))
         file = self.reader.open(source, kind, data, self.options)
@@ -183,6 +183,17 @@ class Recogniser:
         numbers = self._numbers(file, columns, fields, time, times, is_day=clock is not None)
         times = replace(times, numbers=numbers.pop(time, times.numbers))
         return Layout(file, columns, fields, time, clock, times, numbers, is_chosen)
+
+    def _may_have_events(self, head: FileHead) -> bool:
+        """Return whether a file may have events. Raises UsageError for a file of comments that may be events."""
+        if self.options.format is not None or head.has_events:
+            return any(map(str.strip, head.lines))
+        if head.comment_with_time:
+            raise UsageError(
+                f"{head.name} has only comments, but they may be events: {shown(head.comment_with_time)}",
+                reason="events-in-comments",
+            )
+        return False
 
     def _numbers(
         self,

@@ -5,6 +5,7 @@ Each kind of finding has a count, the place of its first occurrence, and a sente
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ SHOWN = 60
 LONGEST_LINE = 1 << 24
 """The maximum size, in bytes, of a line or of a csv record. Longer lines and records are skipped."""
 
+TIME_OF_DAY = re.compile(r"\d:\d\d:\d\d")
 NOT_UTF8 = "not-utf8"
 """The `reason` of errors about files in an encoding other than UTF-8."""
 NOTHING_CHANGED = "nothing was changed"
@@ -171,6 +173,8 @@ class Tally:
     These lines must not be counted again as blank lines.
     """
     _last: tuple[Skip, str | None, str] | None = field(default=None, compare=False)
+    _comment: tuple[Skip, int, str | None] | None = field(default=None, compare=False)
+    """The first line that begins with `#` and has a time of day, but does not fit the kind of the file."""
 
     def add(self, what: What, line: int, value: str | None = None, *, column: str = "", count: int = 1) -> None:
         if what is Aside.BLANK:
@@ -197,6 +201,8 @@ class Tally:
         begins = (value if what in _WITH_LINE else begins) or ""
         if begins.lstrip().startswith("#") and what is not Skip.EARLY:
             self.add(Aside.COMMENT, line, count=count)
+            if what is Skip.ENTRY and self._comment is None and TIME_OF_DAY.search(begins):
+                self._comment = what, line, value
         elif what in (Skip.ENTRY, Skip.NO_TIME) and begins.isspace():
             self.add(Aside.BLANK, line)
         elif what is Skip.TIME and value is not None and value.strip().casefold() == column.casefold():
@@ -211,10 +217,15 @@ class Tally:
         _count(self.nulls, column, (count, line, value, column))
 
     def settle(self) -> None:
-        """Count the last line of a file if it is unfinished and could not be read.
+        """Count two lines whose meaning depends on the other lines of the file.
 
-        The line counts as skipped if no row of the file was loaded. Otherwise, the line counts as unfinished.
+        If the last line is unfinished and could not be read, it counts as skipped if no row of the file was loaded.
+        Otherwise, it counts as unfinished. A comment with a time of day counts as skipped if the file has no rows,
+        because it may be an event.
         """
+        if self._comment is not None and not self.rows:
+            self.add(*self._comment)
+            self._comment = None
         if self._last is not None and self.unfinished is not None:
             what, value, column = self._last
             self.add(Aside.UNFINISHED if self.rows else what, self.unfinished, value, column=column)

@@ -124,6 +124,32 @@ def test_a_head_that_no_kind_reads_is_refused_with_the_best_kinds(text: str, why
         kind("a", text)
 
 
+HASHES = "####<Oct 27, 2026 4:06:07 PM UTC> <Info> <started>\n####<Oct 27, 2026 4:06:08 PM UTC> <Info> <ready>\n"
+
+
+def test_a_file_of_comments_that_may_be_events_is_refused_unless_its_format_is_named(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    file = written(tmp_path, "a.log", HASHES)
+    with pytest.raises(UsageError) as caught:
+        load(engine, file, "t")
+    assert caught.value.reason == "events-in-comments"
+    with pytest.raises(UsageError) as caught:
+        load(engine, file, "t", format="log")
+    assert caught.value.reason == "no-time-in-line"
+    load(engine, file, "t", format="log", time_format="%b %d, %Y %I:%M:%S %p")
+    assert [message for _, message in rows(engine, "t")] == ["####<UTC> <Info> <started>", "####<UTC> <Info> <ready>"]
+
+
+@pytest.mark.parametrize(
+    "text", ["# nothing happened\n", "#Date: 2024-01-31 10:00:00\n#Fields: date time x\n", "#\n\n# 10:00\n"]
+)
+def test_a_file_of_comments_without_times_or_with_names_of_fields_has_no_events(
+    engine: DuckDBEngine, tmp_path: Path, text: str
+) -> None:
+    assert load(engine, written(tmp_path, "a.log", text), "t").empty == ("a.log",)
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

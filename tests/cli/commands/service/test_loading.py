@@ -127,9 +127,10 @@ def test_a_table_gets_another_type_as_the_help_topic_says(own: Own) -> None:
     assert (refused.code, "svcctl help loading" in refused.stderr.splitlines()[-1]) == (2, True)
     topic = re.sub(r"\\\n\s*", "", own("help", "loading").stdout)
     query, load = re.findall(r"^  svcctl (.*old\.parquet.*)$", topic, re.MULTILINE)
-    for command in (query, load.replace("orders.csv", second).replace("srcIp=ip4", "code=str,ip=ip4")):
+    for command in (query, load.replace("n=int8,srcIp=ip4", "code=str,ip=ip4")):
         done = own(*shlex.split(command.replace("shop.orders", "t")))
         assert done.code == 0, done.stderr
+    assert loaded(own, second).code == 0
     assert rows(own, "from t") == ["2024-01-31 00:00:00.000\t7\t10.0.0.1\t", "2024-02-01 00:00:00.000\ta\t\tx"]
 
 

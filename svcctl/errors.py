@@ -370,8 +370,8 @@ EXIT_CODES = (
     ExitCode(6, "no usable answer after retries (no connection, timeout, HTTP 503, …)", (Unavailable,)),
     ExitCode(
         7,
-        "an answer is incomplete or has more rows than max_rows, the output could not be written, or an export or "
-        "the destination of a job lacks rows",
+        "an answer is incomplete or has more rows than max_rows, output cannot be written, or rows are missing in an "
+        "export or at the destination of a job",
         (IncompleteResult,),
     ),
     ExitCode(8, "the result has no rows, and --fail-on-empty is given", (EmptyResult,)),

@@ -126,7 +126,7 @@ _FLAG = _word("true", "false")._replace(read=boolean)
 _WEB = Form("an http or https URL", lambda text: names_host(text, "http", "https"))
 _REGION = Form("letters, digits and hyphens", lambda text: re.fullmatch("[A-Za-z0-9._-]+", text) is not None)
 _HDFS = Form("of the form hdfs://host:port", lambda text: names_host(text, "hdfs"))
-_PATH = Form("the absolute path of a file", lambda text: text.startswith("/") and not text.endswith("/"))
+_PATH = Form("an absolute path, without / at its end", lambda text: text.startswith("/") and not text.endswith("/"))
 
 TYPES: Mapping[str, DestinationType] = {
     "kafka": DestinationType(

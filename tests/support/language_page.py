@@ -96,11 +96,11 @@ before from. Rows are sorted by the column eventdate, which is the date of the
 event. Groups are sorted by their period and columns. Nulls come last. The time
 range is not part of the query. Set the range with --from and --to.
 
-"as NAME" is optional. Without it, lower(user) has the name lower, and any other
-expression, such as n + 1, has its own text as its name. Names are
-case-sensitive. A name has letters, digits and _. Several names can be joined by
-dots, as in req.status. Put any other name, and any reserved word, in back
-quotes: `two words`. The reserved words are"""
+"as NAME" is optional. Without it, a call has the name of its function, so
+lower(user) is named lower. An expression such as n + 1 is named by its text.
+Names are case-sensitive. A name has letters, digits and _. Several names can be
+joined by dots, as in req.status. Put any other name, and any reserved word, in
+back quotes: `two words`. The reserved words are"""
 
 _GROUPS = """\
 The columns after "by" are the keys of the group. A select after the group
@@ -131,8 +131,8 @@ _EXPRESSIONS = '''\
   10.0.0.1                an IP address
   true  false  null       constants
   ( … )  - …              parentheses, and the minus sign of a value. They are
-                          evaluated first. Then the operators below are
-                          evaluated, from the first line to the last line
+                          evaluated first. The operators of each line below are
+                          evaluated before the operators of the next line
   *  /  %                 multiply, divide (the result is a float8), remainder
                           of a division
   +  -                    add, subtract. + also joins strings

@@ -204,9 +204,9 @@ def _formats() -> dict[str, str]:
 def _profiles() -> dict[str, str]:
     from svcctl.profiles.settings import MAPPINGS, PROFILE_SETTINGS
 
-    about = {"headers": "header", "paths": "path"}
+    about = {"headers": "name of a header", "paths": "path of a request"}
     renamed = [
-        (f"{group}.NAME", f"{about[group]} that your service uses for NAME: {_listed(keys, 'or')}")
+        (f"{group}.NAME", f"{about[group]}, if your service uses another one; NAME is {_listed(keys, 'or')}")
         for group, keys in MAPPINGS.items()
     ]
     return {"settings": table([*((row.name, row.explanation) for row in PROFILE_SETTINGS.values()), *renamed])}

@@ -735,10 +735,10 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "jsonparse",
             _overload("str, text -> str", _json_member),
-            'the value at a path in a JSON text. A path is such as a.b[0] or ["a b"].c. A string is returned without '
-            "quotes, and any other value as JSON without blanks. Null if the value does not exist or is null, if the "
-            f"text is not JSON, or if it is nested deeper than {MAX_JSON_DEPTH}. If a name occurs several times, the "
-            "first one counts. Escapes in names are not decoded",
+            'the value at a path in a JSON text. Two examples of paths are a.b[0] and ["a b"].c. A string is returned '
+            "without quotes, and any other value as JSON without blanks. Null if the value does not exist or is null, "
+            f"if the text is not JSON, or if it is nested deeper than {MAX_JSON_DEPTH}. If a name occurs several "
+            "times, the first one counts. Escapes in names are not decoded",
             """jsonparse('{"a": {"b": [1.50, "x"]}}', "a.b[0]")""",
             "1.50",
         ),
@@ -850,7 +850,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "str",
             TEXT_OF,
-            f"the value as text. Times are like {DATE_FORMAT}, and addresses have dots",
+            f"the value as text. Times have the form {DATE_FORMAT}, and addresses the form 10.0.0.1",
             'str(10.0.0.1) + " " + str(true)',
             "10.0.0.1 true",
         ),

@@ -77,12 +77,14 @@ def test_the_lines_of_the_crontab_run_with_what_cron_gives_them(service: Shell, 
 
 def nightly() -> str:
     """The units of the export with the lines of the page that make them those of its reconcile."""
-    command, _, calendar = recipe("Each night,", "Kubernetes:").partition("OnCalendar=")
-    units = re.sub(r"ExecStart=.*\\\n.*\n", lambda _: command, recipe("systemd:", "Each night,"))
+    command, _, calendar = recipe("To run 'export reconcile' each night,", "Kubernetes:").partition("OnCalendar=")
+    units = re.sub(
+        r"ExecStart=.*\\\n.*\n", lambda _: command, recipe("systemd:", "To run 'export reconcile' each night,")
+    )
     return units.replace("OnCalendar=hourly", f"OnCalendar={calendar.strip()}")
 
 
-@pytest.mark.parametrize("units_of", [lambda: recipe("systemd:", "Each night,"), nightly])
+@pytest.mark.parametrize("units_of", [lambda: recipe("systemd:", "To run 'export reconcile' each night,"), nightly])
 def test_systemd_takes_the_units(tmp_path: Path, units_of: Callable[[], str]) -> None:
     need("systemd-analyze")
     service, _, timer = units_of().partition("[Timer]")

@@ -93,7 +93,7 @@ def test_parameters_that_can_be_used_are_taken(type_: str, params: dict[str, Any
         ("hdfs", HDFS | {"fs.defaultFS": "hdfs://n"}, "fs.defaultFS must be of the form hdfs://host:port"),
         ("hdfs", HDFS | {"fs.defaultFS": "n:8020"}, "fs.defaultFS must be of the form hdfs://host:port"),
         ("hdfs", HDFS | {"fs.defaultFS": "hdfs://["}, "fs.defaultFS must be of the form hdfs://host:port"),
-        ("hdfs", HDFS | {"file": "b.csv"}, "file must be the absolute path of a file"),
+        ("hdfs", HDFS | {"file": "b.csv"}, "file must be an absolute path, without / at its end"),
         ("hdfs", HDFS | {"dfs.replication": "0"}, "dfs.replication must be a whole number from 1 to 512"),
     ],
 )

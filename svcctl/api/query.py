@@ -159,7 +159,7 @@ class Outline(NamedTuple):
 
     @property
     def every(self) -> int | None:
-        """The first period of a group, in seconds; None if no group has a period."""
+        """The period of the first group that has a period, in seconds. None if there is no such group."""
         return next((clause.every for clause in self.clauses if clause.every), None)
 
 

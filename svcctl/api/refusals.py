@@ -210,7 +210,7 @@ def is_exact(headers: Mapping[str, str]) -> bool:
 
 
 def refusal_in(body: bytes, *, exact: bool = False) -> Refusal | None:
-    """Return the error that the bytes of a body state.
+    """Return the error that a body contains.
 
     Returns None if the body is a row of json/simple, is not JSON, or has more than MAX_BODY bytes.
     """

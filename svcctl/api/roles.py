@@ -205,7 +205,7 @@ def _mentions_no_grant(fields: Fields) -> bool:
 
 
 def _is_all(value: object) -> bool:
-    """Return whether the value of a field is `*`, alone or as the only element or label."""
+    """Return whether the value of a field is `*`, or has `*` as its only element or only key."""
     return value == EVERYTHING or (isinstance(value, list | dict) and list(value) == [EVERYTHING])
 
 

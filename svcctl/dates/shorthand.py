@@ -161,7 +161,8 @@ class LocalTime(NamedTuple):
     def in_zone(self, zone: Zone | None) -> Moment:
         """Return the moment, in epoch seconds, at which the clocks of a zone show this time.
 
-        If `zone` is None, the time is in UTC. In this case, a date of the form dd/MM/yyyy HH:mm:ss is returned as text.
+        If `zone` is None, the time is in UTC. A date in a form of the interface, such as dd/MM/yyyy HH:mm:ss, is then
+        returned as a text in this form.
         Raises UsageError if the clocks of the zone show the time twice or never. The hint of this error offers two
         dates with an offset.
         """

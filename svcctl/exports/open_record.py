@@ -109,7 +109,10 @@ class OpenRecord:
 
     @property
     def merged(self) -> ExportedFile | None:
-        """The entry of the merged file with the same name and the same range as the file of this run, or None."""
+        """The entry that an earlier run wrote for the merged file of this run.
+
+        It is None if there is no such entry, or if the earlier file has another range.
+        """
         merged = self.earlier
         return merged if merged is not None and merged.window == self.export.whole else None
 

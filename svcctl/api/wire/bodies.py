@@ -28,7 +28,10 @@ class Framing(Protocol):
     ended: bool
 
     def take(self, box: bytearray, start: int, end: int) -> tuple[bytes, int]:
-        """Return the bytes of the body in `box[start:end]`, and the `start` for the next call."""
+        """Return the part of the body that arrived in `box[start:end]`, and the index at which the next call starts.
+
+        `box` is the buffer of the connection. Between parts of a body, it can also contain the sizes of chunks.
+        """
         ...
 
     def closed(self) -> None:

@@ -33,7 +33,7 @@ def to_wait_for(text: str, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
 
 
 def _named(text: str | None) -> dict[str, str]:
-    """Return the states in an option's text. Each state in upper case is mapped to the word that was typed."""
+    """Return the states in an option's text. The keys are in upper case, and the values are the words as typed."""
     words = [word.strip() for word in (text or "").split(",")]
     return {word.upper(): word for word in words if word}
 

@@ -69,8 +69,8 @@ class CustomRole:
 class Changes:
     """The fields of a request that creates or updates a role. A field is None if the request does not have this field.
 
-    `resource_ids` is a tuple with one element: the IDs, or None for all resources. An empty text as the default
-    application removes the role's default application (rule 6).
+    `resource_ids` is a tuple with one element, which is a tuple of IDs, or None for all resources. An empty text as the
+    default application removes the role's default application (rule 6).
     """
 
     name: str | None = None

@@ -188,7 +188,7 @@ class DeliveryBatches:
             self._save_again()
 
     def complete(self, step: Step, end: int) -> None:
-        """Save that all events up to `end` (epoch milliseconds) are read, and that `step` was the last query step."""
+        """Save that the query step `step` is done, and that all events up to `end` (epoch milliseconds) were read."""
         self.step = step
         self._date = max(self._date, end)
         self._save_again()

@@ -214,7 +214,7 @@ The flag is true if the member cannot be named in SQL.
 def _places(
     parent: EventMember, opened: Collection[MemberPath], path: MemberPath, names: MemberPath, hidden: bool = False
 ) -> Iterator[_Place]:
-    """Yield the members that have columns, in the order of the file. An empty name becomes a name such as column3."""
+    """Yield the members that become columns, in the order of the file. An empty name becomes a name such as column3."""
     taken: set[str] = set()
     for at, (name, member) in enumerate(parent.members.items()):
         place, column_path = (*path, name), (*names, name or f"column{at}")

@@ -202,7 +202,7 @@ def _types(layouts: Sequence[Layout], chosen_types: Mapping[str, str]) -> dict[s
 def _with_texts_marked(layouts: Sequence[Layout], types: Mapping[str, Type], named: Collection[str]) -> list[Layout]:
     """Mark the columns that become text although they are columns of numbers in some files. Return the layouts.
 
-    In the other files, the values of such a column are the reason for the type text. So each of these values counts as
+    Such a column is text because other files have text in it. Each value of the column in these other files counts as
     a Change.TEXT. If a column already has this mark in a file, the mark is kept. Columns in `named` are left out,
     because the table or the user decides their types.
     """

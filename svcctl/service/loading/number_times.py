@@ -74,7 +74,7 @@ class NumberTimes:
 
     @property
     def has_any_year(self) -> bool:
-        """Whether times of all years are accepted."""
+        """Whether a number may stand for a time of any year that a table can have."""
         return (self.first_ms, self.last_ms) == (FIRST_MS, LAST_MS)
 
     def as_time(self, value: str, type_: Type) -> str:

@@ -247,7 +247,7 @@ def yearless(text: str, formats: Sequence[str], newest: datetime) -> str:
 
 
 def short(text: str) -> str:
-    """Return SQL for a text, or null if the text is too long for a number or a time.
+    """Return SQL whose value is the text, or null if the text is too long for a number or a time.
 
     DuckDB would copy a long text several times before it rejects the text.
     """

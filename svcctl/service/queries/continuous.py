@@ -103,7 +103,7 @@ class Steps:
 
     @property
     def reader(self) -> Reader:
-        """The reader of the query's table."""
+        """The object that reads the query's table."""
         return self._engine.reader
 
     @property
@@ -244,8 +244,8 @@ class Steps:
     def _tables(self) -> Catalog:
         """Return the tables of the engine that has the query's table.
 
-        If the query's table is not among these tables, return the tables of all engines. Raises Unavailable if the
-        query's table cannot be read.
+        If this engine has lost the table, return the tables of all engines. Raises Unavailable if the query's table
+        cannot be read.
         """
         name = self._query.table
         tables = self._engine.stored.tables()
@@ -321,7 +321,7 @@ def _count_query(query: tree.Query) -> tree.Query:
 
 
 def _without_bounds(query: tree.Query) -> tuple[tree.Query, int | None, int]:
-    """Return the query without the limits and offsets at its end, with the total limit and the total offset.
+    """Remove the limits and offsets at the end of a query. Return this query, their total limit and their total offset.
 
     Raises QueryError if a limit or an offset is elsewhere in the query.
     """

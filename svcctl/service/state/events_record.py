@@ -154,7 +154,7 @@ class EventsRecord:
 
 
 def loss_of(store: Store, place: str) -> Loss | None:
-    """Return the unconfirmed loss of events of a service. Return None if there is no such loss.
+    """Return the loss of events that the operator has not confirmed yet. Return None if there is no such loss.
 
     `place` is the identifier of the service, which `process.place` returns.
     """

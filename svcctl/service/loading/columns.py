@@ -32,7 +32,7 @@ from svcctl.service.loading.flattening import (
     flattened,
 )
 from svcctl.service.loading.limits import MAX_FIELDS
-from svcctl.service.loading.members import compared, pointer, with_object
+from svcctl.service.loading.members import compared, pointer, with_object, with_plain
 from svcctl.service.loading.skips import Change
 from svcctl.service.loading.times import in_utc, yearless
 from svcctl.service.loading.values import NUMBER_LIKE, ODD, WAYS, is_nested, nothing
@@ -227,12 +227,12 @@ def _json(file: KnownFile, rules: Wanted) -> Columns:
     null = "|".join(map(_escaped, rules.null))
     nothing_there = literal(f':\\s*"(?:{null})"')
     line = f"regexp_replace(line, {nothing_there}, ':null', 'g')" if null else "line"
-    entries = f"(SELECT number, {line} AS text FROM lines)"
+    entries = f"(SELECT number, {line} AS text, {'NULL' if null else 'quotes'} AS quotes FROM lines)"
     # For an object without members, DuckDB returns the string "JSON" as the structure.
     structure = """nullif(json_structure(line)::VARCHAR, '"JSON"')"""
     shapes = rules.rows(
-        f"SELECT {structure} AS shape, count(*) FROM {with_object(entries)} GROUP BY shape ORDER BY min(number) "
-        f"LIMIT {MAX_STRUCTURES + 1}"
+        f"SELECT {structure} AS shape, count(*) FROM {with_object(with_plain(entries, {}))} "
+        f"GROUP BY shape ORDER BY min(number) LIMIT {MAX_STRUCTURES + 1}"
     )
     if len(shapes) > MAX_STRUCTURES:
         raise UsageError(f"{file.source.name} has objects with more than {MAX_STRUCTURES:,} different sets of members")
@@ -254,7 +254,7 @@ def _json(file: KnownFile, rules: Wanted) -> Columns:
     transform = literal(json.dumps(_transform(flat.leaves, types), ensure_ascii=False))
     seen = ", ".join(literal(shape) for shape, _ in shapes if shape)
     fitting = {leaf.path: JSON if leaf.name in named_types else leaf.type for leaf in flat.leaves}
-    objects = with_object(entries, are_mostly_valid=all(shape for shape, _ in shapes))
+    objects = with_object(with_plain(entries, fitting), are_mostly_valid=all(shape for shape, _ in shapes))
     objects, fits = compared(objects, fitting, flat.opened)
     return Columns(
         f"(SELECT *, json_transform(line, {transform}) AS event, "

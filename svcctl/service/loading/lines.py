@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from svcctl.service.loading.decompression import Source, opened
 from svcctl.service.loading.limits import LoadWatch
-from svcctl.service.loading.nesting import may_be_deep, without_deep
+from svcctl.service.loading.nesting import quotes_per_line, without_deep
 from svcctl.service.loading.skips import LONGEST_LINE, Aside, Change, Skip, Tally
 
 BLOCK_BYTES = 1 << 21
@@ -28,7 +28,11 @@ BOM = b"\xef\xbb\xbf"
 LINE_ENDS = re.compile(rb"[\r\n]*")
 MAX_ENTRY_BYTES = 1 << 20
 """The maximum size, in bytes, of an entry of several lines. If an entry would become larger, a new entry begins."""
-SCHEMA = pa.schema([("number", pa.int64()), ("line", pa.string())])
+SCHEMA = pa.schema([("number", pa.int64()), ("line", pa.string()), ("quotes", pa.int32())])
+"""The columns of entries: the number of the first line, the text, and the number of quotes in the text.
+
+`quotes` is null if `quotes_per_line` does not return a number for the block, and if the file is not ndjson.
+"""
 
 
 class Readable(Protocol):
@@ -75,10 +79,11 @@ def batches(
             # The last line end is not searched, because a pattern can match the empty text after it.
             if continues and inside and inside.search(whole, 0, len(whole) - whole.endswith(b"\n")):
                 entries, numbers = _joined(lines.to_pylist(), range(first_number, number), continues, tally)
-                yield _batch(pa.array(entries, pa.string()), pa.array(numbers, pa.int64()), tally, comment)
+                yield _batch(pa.array(entries, pa.string()), pa.array(numbers, pa.int64()), None, tally, comment)
             else:
-                batch = _batch(lines, pa.arange(first_number, number), tally, comment)
-                yield without_deep(batch, tally) if is_json and may_be_deep(whole) else batch
+                quotes, is_deep = quotes_per_line(whole) if is_json else (None, False)
+                batch = _batch(lines, pa.arange(first_number, number), quotes, tally, comment)
+                yield without_deep(batch, tally) if is_deep else batch
 
 
 def blocks(
@@ -193,8 +198,11 @@ def _lines(data: bytes, number: int, tally: Tally) -> pa.StringArray:
     return pc.split_pattern(pa.StringArray.from_buffers(1, offsets, pa.py_buffer(data)), "\n").flatten()
 
 
-def _batch(lines: pa.StringArray, numbers: pa.Int64Array, tally: Tally, comment: str) -> pa.RecordBatch:
-    batch = pa.RecordBatch.from_arrays([numbers, lines], schema=SCHEMA)
+def _batch(
+    lines: pa.StringArray, numbers: pa.Int64Array, quotes: int | None, tally: Tally, comment: str
+) -> pa.RecordBatch:
+    quotes_of_lines = pa.repeat(pa.scalar(quotes, pa.int32()), len(lines))
+    batch = pa.RecordBatch.from_arrays([numbers, lines, quotes_of_lines], schema=SCHEMA)
     is_blank = pc.equal(lines, "")
     _count(Aside.BLANK, is_blank, numbers, tally)
     is_left_out = is_blank

@@ -13,9 +13,10 @@ from svcctl.service.engines.duckdb.syntax import literal
 from svcctl.service.language.types import Type
 from svcctl.service.loading import access_log
 from svcctl.service.loading.columns import Columns
-from svcctl.service.loading.flattening import EventMember, Flattening, flattened
+from svcctl.service.loading.flattening import EventMember, Flattening, MemberPath, flattened
 from svcctl.service.loading.kinds import ACCESS
-from svcctl.service.loading.members import compared, with_object
+from svcctl.service.loading.members import compared, with_object, with_plain
+from svcctl.service.loading.nesting import quotes_per_line
 from svcctl.service.loading.number_times import FIRST_MS, LAST_MS
 from svcctl.service.loading.times import TimeFormat, as_time, has_no_zone, short, text_as_time
 
@@ -126,8 +127,8 @@ def test_objects_that_pass_the_comparison_of_members_have_fitting_structures() -
     members = {leaf.path: leaf.type for leaf in flat.leaves}
     columns = Columns("lines", {}, {}, members=members, flat=flat)
     with connection(lines) as opened:
-        texts = "(SELECT number, line AS text FROM lines WHERE json_valid(line))"
-        table, fits = compared(with_object(texts), members, flat.opened)
+        texts = "(SELECT number, line AS text, NULL AS quotes FROM lines WHERE json_valid(line))"
+        table, fits = compared(with_object(with_plain(texts, members)), members, flat.opened)
         rows = opened.execute(f"SELECT json_structure(line)::VARCHAR, {fits} FROM {table}").fetchall()
     passed = [shape for shape, is_fitting in rows if is_fitting]
     assert [shape for shape in passed if not columns.fits(shape)] == []
@@ -138,10 +139,10 @@ def test_objects_that_pass_the_comparison_of_members_have_fitting_structures() -
 @pytest.mark.parametrize("are_mostly_valid", [False, True])
 def test_lines_with_objects_are_valid_json_of_the_type_object(are_mostly_valid: bool) -> None:
     lines = list(mutated((*OBJECTS, " {}", "[1]", '"{"', "null"), MUTATED_LINES, 5))
-    texts = "(SELECT number, line AS text FROM lines)"
+    texts = "(SELECT number, line AS text, NULL AS quotes FROM lines)"
     is_object = "CASE WHEN json_valid(text) THEN json_type(text) = 'OBJECT' END"
     names = f"CASE WHEN {is_object} THEN json_keys(text) END"
-    table = with_object(texts, are_mostly_valid=are_mostly_valid)
+    table = with_object(with_plain(texts, {}), are_mostly_valid=are_mostly_valid)
     with connection(lines) as opened:
         rows = opened.execute(f"SELECT text, line, names, {is_object}, {names} FROM {table}").fetchall()
     differing = [
@@ -150,3 +151,60 @@ def test_lines_with_objects_are_valid_json_of_the_type_object(are_mostly_valid: 
         if (line is not None) != bool(has_object) or (found or []) != (expected or [])
     ]
     assert differing == []
+
+
+FLAT_OBJECTS = (
+    '{"t":"x","n":1,"f":1.5,"u":"y z"}',
+    '{"t":"","n":0,"f":-2,"u":"{1,2}"}',
+    ' { "u" : "é", "f" : null , "n":7,"t":":,"} ',
+    '{"t":"x","n":1,"f":1.5,"u":null,"m":1}',
+    '{"t":"x","n":1,"f":1.5,"u":7,"m":1}',
+    '{"t":"x","n":1,"n":2,"f":1.5,"u":7}',
+    '{"t":"x","n":"1","f":1.5,"u":2}',
+    '{"t":"x","n":1,"f":1.5,"u":"y","m":1}',
+    '{"t":"x","f":1.5,"u":"y","m":1}',
+    '{"t":"x","n":1.5,"f":true,"u":"y"}',
+    '{"t":"x","n":-1,"f":"1","u":"y"}',
+)
+"""Objects with the members of a file and strings, and objects with as many quotes that are different."""
+FLAT_MEMBERS: dict[MemberPath, str] = {("t",): "VARCHAR", ("n",): "UBIGINT", ("f",): "DOUBLE", ("u",): "VARCHAR"}
+
+
+def test_an_object_with_the_expected_quotes_and_types_has_exactly_the_expected_members() -> None:
+    lines = list(mutated(FLAT_OBJECTS, 20 * MUTATED_LINES, 6))
+    quotes = [quotes_per_line(line.encode() + b"\n")[0] for line in lines]
+    table = pa.table({"text": pa.array(lines, pa.string()), "quotes": pa.array(quotes, pa.int32())})
+    is_object = "CASE WHEN json_valid(text) THEN json_type(text) = 'OBJECT' END"
+    types = "CASE WHEN plain THEN [json_type(text, '/' || name) FOR name IN json_keys(text)] END"
+    with duckdb.connect() as opened:
+        opened.register("objects", table)
+        plain = f"SELECT text, is_plain AS plain FROM {with_plain('objects', FLAT_MEMBERS)}"
+        rows = opened.execute(
+            f"SELECT text, {is_object}, json_keys(text), {types} FROM ({plain}) WHERE plain"
+        ).fetchall()
+    allowed = {
+        "t": {"VARCHAR"},
+        "n": {"UBIGINT", "NULL"},
+        "f": {"DOUBLE", "UBIGINT", "BIGINT", "NULL"},
+        "u": {"VARCHAR"},
+    }
+    wrong = [
+        text
+        for text, has_object, names, found in rows
+        if not has_object
+        or sorted(names) != sorted(allowed)
+        or any(type_ not in allowed[name] for name, type_ in zip(names, found, strict=True))
+    ]
+    assert wrong == []
+    assert len(rows) > 100
+
+
+def test_lines_with_the_same_quotes_are_counted_and_other_lines_are_not() -> None:
+    flat = b'{"a":1}\n{"b":"c"}\n'
+    assert [
+        quotes_per_line(data) for data in (flat[:8] * 3, flat, flat[:8] + b"\n", b'{"a":[]}\n', b'{"\\u":1}\n')
+    ] == [
+        (2, False),
+        *[(None, False)] * 4,
+    ]
+    assert quotes_per_line(b"[" * 10_000 + b"\n") == (None, True)

@@ -19,7 +19,7 @@ from itertools import islice, takewhile
 from svcctl.errors import UsageError
 from svcctl.service.loading.csv import fitting_lines, frequent_separator
 from svcctl.service.loading.kinds import FILE_KINDS, JOURNAL_HEADER, FileKind, incomplete_time, log_kinds
-from svcctl.service.loading.skips import TIME_OF_DAY, Skip, incomplete, shown
+from svcctl.service.loading.skips import DATE_OR_TIME, Skip, incomplete, shown
 from svcctl.words import counted
 
 HEAD_BYTES = 1 << 20
@@ -63,13 +63,13 @@ class FileHead:
 
     @property
     def comment_with_time(self) -> str:
-        """The first comment with a time of day. Empty if there is none, or if a comment names the fields of the file.
+        """The first comment with a date or a time of day. It may be an event, because some events begin with `#`.
 
-        Some programs write events that begin with `#`.
+        Empty if there is no such comment, or if a comment names the fields of the file.
         """
         comments = [line for line in self.lines if line.startswith("#")]
         names_fields = any(map(FILE_KINDS["fields"].looks, comments))
-        return "" if names_fields else next(filter(TIME_OF_DAY.search, comments), "")
+        return "" if names_fields else next(filter(DATE_OR_TIME.search, comments), "")
 
 
 def _may_be_event(line: str) -> bool:

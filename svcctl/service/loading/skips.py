@@ -21,7 +21,8 @@ SHOWN = 60
 LONGEST_LINE = 1 << 24
 """The maximum size, in bytes, of a line or of a csv record. Longer lines and records are skipped."""
 
-TIME_OF_DAY = re.compile(r"\d:\d\d:\d\d")
+DATE_OR_TIME = re.compile(r"\d:\d\d:\d\d|\d{4}-\d\d-\d\d")
+"""Matches a part of a time. A comment with such a part may be an event."""
 NOT_UTF8 = "not-utf8"
 """The `reason` of errors about files in an encoding other than UTF-8."""
 NOTHING_CHANGED = "nothing was changed"
@@ -174,7 +175,7 @@ class Tally:
     """
     _last: tuple[Skip, str | None, str] | None = field(default=None, compare=False)
     _comment: tuple[Skip, int, str | None] | None = field(default=None, compare=False)
-    """The first line that begins with `#` and has a time of day, but does not fit the kind of the file."""
+    """The first line that begins with `#` and has a date or a time of day, but does not fit the kind of the file."""
 
     def add(self, what: What, line: int, value: str | None = None, *, column: str = "", count: int = 1) -> None:
         if what is Aside.BLANK:
@@ -201,7 +202,7 @@ class Tally:
         begins = (value if what in _WITH_LINE else begins) or ""
         if begins.lstrip().startswith("#") and what is not Skip.EARLY:
             self.add(Aside.COMMENT, line, count=count)
-            if what is Skip.ENTRY and self._comment is None and TIME_OF_DAY.search(begins):
+            if what is Skip.ENTRY and self._comment is None and DATE_OR_TIME.search(begins):
                 self._comment = what, line, value
         elif what in (Skip.ENTRY, Skip.NO_TIME) and begins.isspace():
             self.add(Aside.BLANK, line)
@@ -220,8 +221,8 @@ class Tally:
         """Count two lines whose meaning depends on the other lines of the file.
 
         If the last line is unfinished and could not be read, it counts as skipped if no row of the file was loaded.
-        Otherwise, it counts as unfinished. A comment with a time of day counts as skipped if the file has no rows,
-        because it may be an event.
+        Otherwise, it counts as unfinished. A comment with a date or a time of day counts as skipped if the file has no
+        rows, because it may be an event.
         """
         if self._comment is not None and not self.rows:
             self.add(*self._comment)

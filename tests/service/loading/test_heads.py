@@ -141,6 +141,13 @@ def test_a_file_of_comments_that_may_be_events_is_refused_unless_its_format_is_n
     assert [message for _, message in rows(engine, "t")] == ["####<UTC> <Info> <started>", "####<UTC> <Info> <ready>"]
 
 
+@pytest.mark.parametrize("text", ["#1,2026-01-01\n#2,2026-01-02\n", "#id,time\n#1,2026-01-01\n"])
+def test_a_file_of_rows_that_begin_with_a_hash_is_refused(engine: DuckDBEngine, tmp_path: Path, text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load(engine, written(tmp_path, "a.csv", text), "t")
+    assert caught.value.reason == "events-in-comments"
+
+
 @pytest.mark.parametrize(
     "text", ["# nothing happened\n", "#Date: 2024-01-31 10:00:00\n#Fields: date time x\n", "#\n\n# 10:00\n"]
 )

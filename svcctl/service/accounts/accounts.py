@@ -37,10 +37,10 @@ class Owner:
 class Account:
     """An API key with its secret and an optional token.
 
-    An account belongs to a domain or to a reseller. If the account belongs to a reseller, `domain` is empty, and the
-    account can manage the domains of the reseller's customers. `domain_id` is the identity of the domain in the store.
-    `name` says who uses the key. The key expires at the moment `expires`, in epoch milliseconds. If `expires` is None,
-    the key does not expire.
+    An account belongs to a domain or to a reseller. `domain` is the full name of the domain, and `domain_id` is the
+    domain's identity in the store. If the account belongs to a reseller, `domain` is empty, and the account can manage
+    the domains of the reseller's customers. `name` says who uses the key. The key expires at the moment `expires`, in
+    epoch milliseconds. If `expires` is None, the key does not expire.
     """
 
     api_key: str

@@ -8,11 +8,12 @@ this service has made as follows:
   request has one or two of these fields, the role grants nothing for the missing fields.
 - Rule 2: `*` is stored as `*`, so the role also grants names that become available later. A list with `*` cannot have
   other names.
-- Rule 4: A role must grant at least one policy or application that the domain has. As policies, `*` grants nothing if
-  the domain has no policies. The same applies to applications. The rule is checked when a role is created, and when its
-  policies or applications are updated. A role does not change when its domain loses a policy or an application. An
-  update with empty applications removes the role's applications. If such an update also names a default application,
-  the role keeps this one application. An error is raised if the role did not have this application before the update.
+- Rule 4: A role must grant at least one policy or application that the domain has. If the domain has no policies, `*`
+  in the role's policies grants nothing. The same applies to applications. The rule is checked when a role is created,
+  and when its policies or applications are updated. A role does not change when its domain loses a policy or an
+  application. An update with empty applications removes the role's applications. If such an update also names a default
+  application, the role keeps this one application. An error is raised if the role did not have this application before
+  the update.
 - Rule 5: A role need not have a default application. A default application must be among the role's applications.
 - Rule 7: Both policies and applications must be available in the domain.
 """
@@ -69,8 +70,8 @@ class CustomRole:
 class Changes:
     """The fields of a request that creates or updates a role. A field is None if the request does not have this field.
 
-    `resource_ids` is a tuple with one element, which is a tuple of IDs, or None for all resources. An empty text as the
-    default application removes the role's default application (rule 6).
+    If the request has resource IDs, `resource_ids` is a tuple with one element. The element is a tuple of the IDs, or
+    None for all resources. An empty text as the default application removes the role's default application (rule 6).
     """
 
     name: str | None = None
@@ -188,8 +189,8 @@ def with_all_grants(changes: Changes) -> Changes:
 def keep_default_application(role: CustomRole, changes: Changes, available: Collection[str]) -> Changes:
     """Apply rule 4 to an update that has empty applications and names a default application.
 
-    In the result, the default application is the only application. Any other update is returned unchanged. Raises an
-    error if the role does not have this application.
+    In the result, the default application is the only application. Raises an error if the role does not have this
+    application. Any other update is returned unchanged.
     """
     application = changes.default_application
     if changes.applications != () or not application:

@@ -63,7 +63,7 @@ _BEGIN = datetime(1, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The number of events in a table, their first and last date, and their size on the disk.
+    """The number of events in a table, their earliest and latest date, and their size on the disk.
 
     The dates are in UTC and without a zone. The size is in bytes, and is None if it is unknown.
     """
@@ -163,9 +163,10 @@ class Tables(Protocol):
     ) -> int:
         """Store rows in the order of eventdate. If an error is raised, no row is stored. Returns the number of rows.
 
-        Columns are matched by name. A column that the rows do not have becomes null. Raises UsageError if the rows have
-        a column that the table does not have. Values are cast to the table's types, and timestamps are truncated to
-        milliseconds. Raises ServiceError if a value does not fit, or if a row has no eventdate.
+        Columns are matched by name. If the rows lack a column of the table, the column is null in these rows. Raises
+        UsageError if the rows have a column that the table does not have. Values are cast to the table's types, and
+        timestamps are truncated to milliseconds. Raises ServiceError if a value does not fit, or if a row has no
+        eventdate.
 
         With `create`, a table with these columns is made in the same transaction. With `create` and `replace`, the new
         table replaces a table with the same name.
@@ -194,7 +195,7 @@ class Tables(Protocol):
 
     @abstractmethod
     def trim(self, name: str, *, most: int, since: datetime) -> int:
-        """Remove the rows that were stored first. Returns the number of rows that are left.
+        """Remove the rows that were stored earliest. Returns the number of rows that are left.
 
         The number of removed rows is the larger of two numbers: the number of rows in excess of `most`, and the number
         of rows dated before `since` (UTC, without a zone). Marks stay valid. Streams that begin later do not return the
@@ -259,9 +260,9 @@ class Engines:
     """All tables of a service. A table is either in the service's own engine or in the engine of a shared folder.
 
     `own` is the service's own engine. `shared` is the engine of the shared folder, or None if there is no shared
-    folder. New tables are made in `shared`, except the tables named in `own_names`, which are made in `own`. Tables
+    folder. A table named in `own_names` is always made and read in `own`. Other new tables are made in `shared`. Tables
     that were loaded before the service had a shared folder stay in `own` until they are moved. If both engines have a
-    table with the same name, the table in `shared` is used. A table named in `own_names` is always the table in `own`.
+    table with the same name, and the name is not in `own_names`, the table in `shared` is used.
     """
 
     def __init__(self, own: Engine, shared: Engine | None = None, own_names: Collection[str] = ()) -> None:

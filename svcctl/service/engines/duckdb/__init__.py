@@ -8,7 +8,7 @@ widening.py      converts columns to a wider type
 windows.py       splits a sort into windows of dates, which are sorted one after the other
 long_texts.py    splits a table with long texts into slices
 lake_reader.py   runs plans over the tables of a shared folder, see `engines.lake`
-matches.py       reads several parts of a shared table at once if few of their rows match a query
+matches.py       reads several parts of a shared table at once if few rows match a query
 scanner.py       reads the files of a shared folder
 sorting.py       converts and sorts rows for a table in a shared folder
 reading.py       the base class of the two readers that use DuckDB

@@ -1,7 +1,7 @@
 """Checks whether the rows of a load arrive in order of date.
 
 The rows of most logs arrive in order and need not be sorted. Without sorting, a large load needs much less time and
-disk space. This module also records the number of rows and the first and last date of a load.
+disk space. This module also records the number of rows and the earliest and latest date of a load.
 """
 
 from __future__ import annotations

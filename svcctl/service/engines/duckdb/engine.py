@@ -82,10 +82,10 @@ _CONNECT = "USE store; SET enable_progress_bar=false"
 class DuckDBEngine(Reading):
     """One file of events. If `path` is None, the events are in memory.
 
-    Reads run in parallel. Only one write runs at a time. `memory_limit` is the maximum memory of DuckDB. Sorts and
-    groups that need more memory use files in the folder `spill`, which by default is next to the file of events. About
-    `sorted_rows` rows are sorted at once. A load holds at most `group_values` values in memory at once. `nanoseconds`
-    returns the present time in epoch nanoseconds.
+    Reads run in parallel. Only one write runs at a time. `memory_limit` is the maximum memory of DuckDB. Sorting and
+    grouping that need more memory use files in the folder `spill`, which by default is next to the file of events.
+    About `sorted_rows` rows are sorted at once. A load holds at most `group_values` values in memory at once.
+    `nanoseconds` returns the present time in epoch nanoseconds.
     """
 
     dialect = DuckDBDialect()
@@ -112,7 +112,10 @@ class DuckDBEngine(Reading):
         self._nanoseconds = nanoseconds
         self._writing = threading.Lock()
         self._described = True
-        """Whether `_tables` stays correct after the current write. If not, `_tables` is read again."""
+        """Whether `_tables`, the list of tables, stays correct after the current write.
+
+        If not, the list is read again after the write.
+        """
         self._latest: dict[str, int] = {}
         """A cache of the latest eventdate of some tables, in epoch milliseconds."""
 
@@ -301,7 +304,8 @@ class DuckDBEngine(Reading):
     def _check_values(self, rows: int, columns: int) -> None:
         """Raise ServiceError if a load would hold more than `group_values` values in memory at once.
 
-        A load holds at most one row group in memory. So there is no limit for a table with few columns.
+        A load holds at most one row group in memory. If a table has so few columns that a whole row group has at most
+        `group_values` values, a load can have any number of rows.
         """
         most = self._group_values // columns
         if min(rows, ROW_GROUP_SIZE) > most:
@@ -455,7 +459,7 @@ class DuckDBEngine(Reading):
     ) -> Selects | None:
         """Return SELECTs that each read a slice of a table with long texts.
 
-        Return None if the table has no long texts, or if the plan or the table cannot be read in slices.
+        Return None if the table has no long texts, or if slices are not possible for the plan or the table.
         """
         table, select = self.table(plan.table), plan.select.copy()
         limit, offset = (
@@ -612,7 +616,7 @@ def _sorted(relation: str) -> str:
 def _rewrite(cursor: duckdb.DuckDBPyConnection, table: Table, rows: str) -> None:
     """Replace the contents of a table by some rows of the table, or by all its rows in another order.
 
-    `rows` is the text that follows FROM in a SELECT.
+    `rows` is SQL that selects these rows: the text that follows FROM in a SELECT.
     """
     relation, new = _relation(table), f"{SCHEMA}.{quote('(new)')}"
     columns = ", ".join(quote(column.name) for column in table.columns)

@@ -53,7 +53,10 @@ class LakeReader(Reading):
 
 
 def _statements(plan: Plan, table: Snapshot, read: Sequence[Column], source: Source) -> Statements:
-    """Return the SELECTs of a plan over the rows of `source`. `read` has the columns that the plan needs."""
+    """Return the SELECTs of a plan. `read` has the columns that the plan needs.
+
+    `source` returns the subquery that reads the rows of a part of the table.
+    """
     position = quote(table.hidden.row)
     names = ", ".join(f"{_as_read(column)} AS {quote(column.name)}" for column in read)
     place = f"{quote(table.hidden.load)}::HUGEINT * {1 << 40} + {position} AS {position}"

@@ -42,9 +42,9 @@ class Statements:
     keys: int
 
     def of_table(self, table: str) -> str:
-        """Return a SELECT for the rows of `table`, in the plan's order and with the plan's column names.
+        """Return a SELECT that sorts the rows of `table` as in the plan, and gives the columns their names in the plan.
 
-        The table has the rows of an unsorted SELECT.
+        `table` must contain rows that SELECTs of `unsorted` have returned.
         """
         columns = (f"c{index} AS {quote(name)}" for index, name in enumerate(self.columns))
         keys = (f"c{len(self.columns) + index}" for index in range(self.keys))

@@ -37,7 +37,7 @@ DuckDB reads `?` as the beginning of parameters, and a backslash as a separator.
 MEMORY_LIMIT, SCRATCH_LIMIT = "1GB", "500MB"
 """The maximum memory of DuckDB. MEMORY_LIMIT applies to connections for events, and SCRATCH_LIMIT to other work.
 
-Sorts and groups of events that need more memory use temporary files.
+Queries and loads that need more memory for sorting or grouping use temporary files.
 """
 ROW_GROUP_SIZE = 61_440
 """The number of rows in a row group of DuckDB. A load holds these rows in memory until the row group is written."""

@@ -15,7 +15,7 @@ GROUP_BYTES = 1 << 23
 def combined(
     batches: Iterable[pa.RecordBatch], rows: int = ROW_GROUP_SIZE, size: int = GROUP_BYTES
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in the same order, in batches of `rows` rows or at least `size` bytes.
+    """Yield the rows of `batches` in unchanged order, in new batches of `rows` rows or at least `size` bytes.
 
     The last batch may be smaller.
     """

@@ -37,7 +37,7 @@ FILE_TYPES = {**SQL_TYPES, Type.IP4: SQL_TYPES[Type.INT8]}
 class Scanner:
     """A DuckDB database that reads the files of a folder.
 
-    `memory_limit` is the maximum memory of DuckDB. Sorts and groups that need more memory use files in the folder
+    `memory_limit` is the maximum memory of DuckDB. Sorting and grouping that need more memory use files in the folder
     `spill`.
     """
 
@@ -68,7 +68,7 @@ class Scanner:
         columns: Sequence[Column] | None = None,
         window: Window = (None, None),
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Source]]:
-        """Yield a connection, and a function that returns a subquery for the rows of a part of the table.
+        """Yield a connection, and a function. For a SnapshotPart, the function returns a subquery that reads its rows.
 
         With `loads`, the subquery returns only the rows of these loads. The subquery may leave out columns that are not
         in `columns`, and rows with dates outside `window`. A subquery is valid until the next call of the function.
@@ -94,7 +94,7 @@ class Scanner:
             cursor.close()
 
     def _files(self, table: Snapshot, part: SnapshotPart, names: Sequence[str]) -> str:
-        """Return SQL for some columns of a part of a table. DuckDB opens the files of the part.
+        """Return SQL that reads the columns `names` from the files of a part. DuckDB opens these files.
 
         A column that is not in a file is null.
         """
@@ -112,7 +112,7 @@ class Scanner:
     def _scanner(
         self, table: Snapshot, part: SnapshotPart, schema: pa.Schema, names: Sequence[str], window: Window
     ) -> _Scan:
-        """Return a scan of the rows of a part of a table. Arrow opens the files of the part."""
+        """Return a scan that reads the rows from the files of a part. Arrow opens these files."""
         format_, filesystem = pads.ParquetFileFormat(), self._lake.filesystem(table.name)
         fragments = [format_.make_fragment(file.path, filesystem) for file in part.files]
         dataset = pads.FileSystemDataset(fragments, schema, format_, filesystem)

@@ -109,9 +109,10 @@ _TOO_LARGE = {"query": "narrow the range or group by less", "load": "nothing was
 def translated(work: str = "query") -> Iterator[None]:
     """Turn errors of DuckDB in the `with` block into StatementFailed with a message of one line.
 
-    This includes errors of DuckDB that Arrow passes on. `work` is a key of _TOO_LARGE. The error has the code 507 if
-    the disk is full, and the code 500 for other failures of DuckDB or of the machine. The error has no code if there
-    was too little memory, or if DuckDB refused the statement or a value in the statement.
+    This includes errors of DuckDB that Arrow passes on. `work` is `query` or `load`, and selects the hint of the
+    error if there was too little memory. The error has the code 507 if the disk is full, and the code 500 for other
+    failures of DuckDB or of the machine. The error has no code if there was too little memory, or if DuckDB refused the
+    statement or a value in the statement.
     """
     try:
         yield

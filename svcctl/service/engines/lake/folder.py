@@ -190,8 +190,8 @@ class Folder:
     def writing(self) -> Iterator[None]:
         """Run a commit in the `with` block. If several writers try to make the same commit, only one of them succeeds.
 
-        Raises UsageError if the store cannot guarantee this. If Unavailable is raised, the commit may or may not have
-        been made.
+        Raises UsageError if the store cannot guarantee that only one writer succeeds. If Unavailable is raised, the
+        commit may or may not have been made.
         """
         with self.checked(), self._exclusive():
             yield
@@ -238,7 +238,7 @@ class Folder:
 def _check(uri: str) -> None:
     """Raise UsageError for a text that is neither a path nor a URL.
 
-    For example, `s3:/bucket` is refused, because it would mean a local folder with the name `s3:`.
+    For example, `s3:/bucket` is refused. As a path, it would mean a local folder with the name `s3:`.
     """
     scheme, separator, rest = uri.partition("://")
     meant = scheme if separator else uri.partition(":")[0]

@@ -78,12 +78,13 @@ class Log:
         cut: datetime | None = None,
         conflict: Callable[[CommitEntry], None] | None = None,
     ) -> int:
-        """Add a version to the log after the last known version, `version`. Returns the number of the new version.
+        """Add a version to the log. Returns the number of the new version.
 
-        The function `actions` returns the content of the commit. If other writers have added versions meanwhile,
-        `conflict` is called with each of their commits. If `conflict` raises an error, no version is added. Otherwise,
-        `actions` is called again for the next attempt. Raises Unavailable if the previous version is missing from the
-        log, or if too many other writers add versions.
+        `version` is the latest version that the caller knows. The new version comes after `version`. The function
+        `actions` returns the content of the commit. If other writers have added versions meanwhile, `conflict` is
+        called with each of their commits. If `conflict` raises an error, no version is added. Otherwise, `actions` is
+        called again for the next attempt. Raises Unavailable if the previous version is missing from the log, or if too
+        many other writers add versions.
         """
         mark = uuid.uuid4().hex
         info: Action = {

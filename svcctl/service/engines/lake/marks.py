@@ -1,9 +1,9 @@
 """The marks of tables in a shared folder.
 
-A mark consists of the ID of a table and the version of the table's last load. All loads up to this version come before
-the mark. Compacting and trimming a table also make versions. But these versions have no loads, so the mark at the end
-of the table stays the same. The rows of a load are found by the number of the load, even if the rows were moved to
-other files.
+A mark consists of the ID of a table and the version of the table's latest load. All loads up to this version come
+before the mark. Compacting and trimming a table also make versions. But these versions have no loads, so the mark at
+the end of the table stays the same. The rows of a load are found by the number of the load, even if the rows were moved
+to other files.
 """
 
 from __future__ import annotations

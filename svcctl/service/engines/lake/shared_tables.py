@@ -164,8 +164,9 @@ class LakeTables(Lake):
     ) -> int:
         """Write the rows of files to new files, in order. Rows that do not meet the condition are left out.
 
-        Returns the number of new files. The files in `files` and in `gone` are removed from the table. Each row that
-        the table loses must be dated before `cut`.
+        Returns the number of new files. The files in `files` are removed from the table. The files in `gone` are also
+        removed, but none of their rows are written to new files. Each row that the table loses must be dated before
+        `cut`.
         """
         with CommitFiles(self.folder, table.name, table.columns) as written:
             self._copy(table, files, written, "SELECT *", condition)
@@ -187,7 +188,7 @@ class LakeTables(Lake):
     ) -> None:
         """Write rows of some files in order. Only rows that meet the condition are written.
 
-        `select` is a SELECT without FROM. It defines the columns.
+        `select` is a SELECT without FROM. The SELECT defines the columns of the rows that are written.
         """
         names = table.hidden
         order = f"ORDER BY {', '.join(map(quote, ('eventdate', names.load, names.row)))}"

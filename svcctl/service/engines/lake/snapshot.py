@@ -42,8 +42,8 @@ NO_LOAD = 0
 class File:
     """A file of a table. `path` is relative to the folder of the table.
 
-    `oldest` and `newest` are the first and last date of its events. `loads` has the smallest and the largest number of
-    the loads that stored its rows.
+    `oldest` and `newest` are the earliest and latest date of its events. `loads` has the smallest and the largest
+    number of the loads that stored its rows.
     """
 
     path: str
@@ -143,7 +143,7 @@ class Snapshot:
         return max((file.loads[1] for file in self.files), default=0)
 
     def within(self, start: datetime | None, end: datetime | None, loads: Loads | None = None) -> list[File]:
-        """Return the files that may have events at or after `start` and before `end`, in order of their first event.
+        """Return the files that may have events at or after `start` and before `end`, in order of their earliest event.
 
         Both dates are in UTC and without a zone. With `loads`, only files that may have rows of these loads are
         returned.
@@ -208,7 +208,7 @@ def joined(parts: Sequence[SnapshotPart]) -> SnapshotPart:
 
 
 def _by_date(files: Iterable[File]) -> list[File]:
-    """Return the files in order of their first event."""
+    """Return the files in order of their earliest event."""
     return sorted(files, key=lambda file: (file.oldest, file.newest, file.path))
 
 
@@ -255,9 +255,9 @@ class SnapshotReader:
         self._options = options
         self._table: DeltaTable | None = None
         self.snapshot: Snapshot | None = None
-        """The snapshot of the last read. None if there was no table."""
+        """The snapshot that the latest call of `read` has read. None if there was no table."""
         self.version = -1
-        """The version of the last read. -1 if there was no table."""
+        """The version that the latest call of `read` has read. -1 if there was no table."""
 
     def read(self, has: Callable[[int], bool]) -> None:
         """Read the present version of the table. `has` returns whether the log has the commit of a version."""
@@ -283,7 +283,7 @@ class SnapshotReader:
         return self._table
 
     def has_load(self, id_: str) -> bool:
-        """Whether the log had a load with this ID at the last read."""
+        """Whether the log had a load with this ID at the latest call of `read`."""
         return self.table.transaction_version(id_) is not None
 
 

@@ -20,8 +20,9 @@ SMALL_ROWS = 1_000_000
 def vacuum(lake: Lake, name: str, keep: timedelta) -> int:
     """Remove the files that the table has not needed for the time `keep`. Returns the number of removed files.
 
-    These include the files of a dropped table. If `keep` is at least a day, the files of killed loads are also removed.
-    With a shorter time, such files could belong to a load that is still running.
+    The removed files include the files of a dropped table. If `keep` is at least a day, files without a commit, which
+    killed loads have left, are also removed. With a shorter time, a file without a commit could belong to a load that
+    is still running.
     """
     reader = lake.reader(name)
     if reader.version < 0:

@@ -43,7 +43,7 @@ def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
     """Return SQL that reads a text in a date pattern as a timestamp.
 
     The result of the SQL is null if the text does not fit the pattern. If the pattern contains a part (such as the
-    year) twice, the last value is used.
+    year) several times, the value at its last place in the text is used.
     """
     parts = [part for part in pattern if isinstance(part, DatePart)]
     groups = {part: index for index, part in enumerate(parts, start=1)}

@@ -29,7 +29,10 @@ REPEATED = 80
 Longer SQL is passed to a lambda. For short SQL, repeating is faster, because Spark does not compile lambdas.
 """
 MAX_DEPTH = 12
-"""The maximum nesting depth of expressions whose kind is in BODIES. With deeper nesting, servers take too long."""
+"""The maximum nesting depth of expressions that may repeat the SQL of their value. The keys of BODIES are their kinds.
+
+With deeper nesting, servers take too long.
+"""
 Body = Callable[[str], str]
 Write = Callable[[Generator, exp.Expr], str]
 

@@ -18,9 +18,9 @@ _STEPS = (
     "string_split(parts[1], '[') AS head, string_split(parts[3], ' ') AS numbers",
     "string_split(head[1], ' ') AS peer, string_split(head[2], '] ') AS clock",
 )
-"""SQL that splits a usual line in three steps: first at quotes, then at brackets and blanks.
+"""SQL that splits a usual line in three steps: at quotes, then at `[` and blanks, and then at blanks and `]`.
 
-Each step uses the results of the steps before it.
+Each step splits the results of the steps before it.
 """
 _USUAL = " AND ".join(
     (

@@ -163,8 +163,8 @@ def _counts(cells: Sequence[str], table: str, rules: Wanted) -> dict[int, list[i
     """For each column, count how many values have the form of a number or of another type.
 
     `cells` has the SQL of each column. The result maps the index of a column to a list of counts: the number of values
-    that are not null, and the number of values that pass each of the tests NUMBER_LIKE, ODD and WAYS. The result is
-    empty if there are no rows.
+    that are not null, and then, for each of the tests NUMBER_LIKE, ODD and WAYS, the number of values that pass this
+    test. The result is empty if there are no rows.
     """
     tests = (NUMBER_LIKE, ODD, *(test for _, test in WAYS))
     counts = ", ".join(f"count(*) FILTER ({test.format('value')})" for test in tests)

@@ -112,7 +112,8 @@ class Contents(io.RawIOBase):
 def opened(source: Source, watch: LoadWatch) -> Iterator[Contents]:
     """Open a file, and yield its unpacked bytes.
 
-    Raises UsageError when the file is cut off or its check sum is wrong. Also raises the errors of `watch`.
+    Raises UsageError when the file is cut off or its check sum is wrong. `watch` raises an error when the load reaches
+    a limit or loses its client.
     """
     name = codec(source)
     with source.path.open("rb") as file:

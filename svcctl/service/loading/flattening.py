@@ -81,8 +81,8 @@ class Flattening:
 
     `limits` has the maximum depth and the maximum number of columns. `held` has the columns of the existing table, to
     which the limits do not apply. `types` has the types of the table's columns and the types that the user names.
-    `texts` has the names of objects that are JSON text in another file of the load. The column `extra` is read even if
-    it is inside an object that stays JSON text.
+    `texts` has the names of objects that are JSON text in another file of the load. `extra` is the
+    column that the user names for the event's time. This column is read even inside an object that stays JSON text.
     """
 
     limits: LoadLimits = field(default_factory=LoadLimits)

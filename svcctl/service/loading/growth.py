@@ -32,7 +32,7 @@ DIFFERS = "columns-differ"
 class Growth:
     """The changes that a table needs before files are loaded. `types` has the types of the columns in the files.
 
-    `left` has the members of JSON that are stored in the column REST, because the table would have too many columns.
+    `left` has the members of JSON that are stored in the column REST, because they would be too many columns.
     `change` is None if the table's columns stay the same.
     """
 
@@ -113,7 +113,7 @@ def wider_type(type_: Type, value: str) -> Type | None:
 
 
 def _wider(table: Table, table_types: Mapping[str, Type], options: LoadOptions) -> dict[str, Type]:
-    """Return the columns of a table that the user widens, with the new types.
+    """Return the columns that the user widens in a table, with their new types.
 
     Raises UsageError for a type that is not wider.
     """
@@ -176,8 +176,8 @@ def _is_json(layout: Layout) -> bool:
 def _with_rest(layout: Layout, names: Collection[str]) -> Layout:
     """Return the layout of a JSON file with the additional column REST.
 
-    REST is JSON text with the values of the named columns. Columns without a value are left out. REST is null in a row
-    in which all named columns are null.
+    `names` has the columns whose values REST contains, as JSON text. In each row, columns without a value are left out.
+    If all of these columns are null in a row, then REST is null.
     """
     columns = layout.columns
     members = []

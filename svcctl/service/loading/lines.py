@@ -31,7 +31,7 @@ MAX_ENTRY_BYTES = 1 << 20
 SCHEMA = pa.schema([("number", pa.int64()), ("line", pa.string()), ("quotes", pa.int32())])
 """The columns of entries: the number of the first line, the text, and the number of quotes in the text.
 
-`quotes` is null if `quotes_per_line` does not return a number for the block, and if the file is not ndjson.
+`quotes` is null if the file is not ndjson, or if `quotes_per_line` returns None as the number for the block.
 """
 
 

@@ -157,7 +157,10 @@ def _load(
 
 
 def _layouts(recogniser: Recogniser, sources: Sequence[Source]) -> list[tuple[str, Layout | None]]:
-    """Return the name and layout of each file. An object that is JSON text in one file is JSON text in all files."""
+    """Return the name of each file, and its Layout: the columns of the file and the format of its times.
+
+    An object that is JSON text in one file is JSON text in all files.
+    """
     while True:
         layouts = [(source.name, recogniser.layout(source)) for source in sources]
         flat = [layout.columns.flat for _, layout in layouts if layout is not None and layout.columns.flat is not None]
@@ -200,11 +203,11 @@ def _types(layouts: Sequence[Layout], chosen_types: Mapping[str, str]) -> dict[s
 
 
 def _with_texts_marked(layouts: Sequence[Layout], types: Mapping[str, Type], named: Collection[str]) -> list[Layout]:
-    """Mark the columns that become text although they are columns of numbers in some files. Return the layouts.
+    """Return the layouts with a Change.TEXT for columns that have numbers in some files, and text in other files.
 
-    Such a column is text because other files have text in it. Each value of the column in these other files counts as
-    a Change.TEXT. If a column already has this mark in a file, the mark is kept. Columns in `named` are left out,
-    because the table or the user decides their types.
+    The load makes such a column text in all files. In the files in which the column has text, each of its values counts
+    as a Change.TEXT. If a layout already has a condition for this change of the column, the condition is kept. Columns
+    in `named` are left out, because the table or the user decides their types.
     """
     numbers = {name for layout in layouts for name, type_ in layout.types.items() if type_ in NUMBERS}
     mixed = {name for name in numbers.difference(named) if types[name] is Type.STR}

@@ -17,8 +17,9 @@ MAX_COMPARED = 64
 def with_plain(table: str, members: Mapping[MemberPath, str]) -> str:
     """Return SQL for a table with one more column, `is_plain`. The table must have the columns `text` and `quotes`.
 
-    If `is_plain` is true for a row, its text is a JSON object with exactly these members, and the values have the types
-    in `members`. Other rows may also have such objects.
+    `members` has the types of the known members. If `is_plain` is true for a row, its text is a JSON object that has
+    all known members and no others, and the values have these types. If `is_plain` is false, the text may also be such
+    an object.
 
     `quotes` is a number from `quotes_per_line`, or null. If it is a number, the text has no backslash and no inner
     object or array, so each name and each string in it has two quotes. All known members are looked up. If the object
@@ -52,7 +53,7 @@ def with_object(table: str, *, are_mostly_valid: bool = False) -> str:
 
 
 def compared(table: str, members: Mapping[MemberPath, str], objects: Collection[MemberPath]) -> tuple[str, str]:
-    """Return SQL that adds the types of members to a table, and an SQL condition for rows with only known members.
+    """Return SQL for a table with the types of members in each row. Also return an SQL condition that uses these types.
 
     `table` must be SQL that `with_object` has returned. `members` has the types of the members that are columns.
     `objects` has the objects with members that are columns. If the condition is true for a row, the row has only known

@@ -22,10 +22,10 @@ _MANY_BRACKETS = re.compile(rb"[\[{]{%d}" % (MAX_DEPTH + 1))
 
 
 def quotes_per_line(data: bytes) -> tuple[int | None, bool]:
-    """Return the number of quotes in each line of a block, and whether a line may be nested too deep.
+    """Return the number of quotes that every line of a block has. Also return whether a line may be nested too deep.
 
-    The number is None unless it is the same for all lines, and each line has a single `{`, no `[` and no backslash. A
-    line may be nested too deep if it has more than MAX_DEPTH opening brackets.
+    The number is None if the lines have different numbers of quotes, or if a line has a `[`, a backslash, or more or
+    less than one `{`. A line may be nested too deep if it has more than MAX_DEPTH opening brackets.
     """
     marks = data.translate(None, _OTHER_BYTES)
     line = _FLAT_LINE.match(marks)

@@ -137,9 +137,9 @@ _REASONS_BY_KIND: Mapping[tuple[Skip, str], str] = {
 
 
 def sentence(what: str, value: str | None, fields: Sequence[str], kind: str) -> str:
-    """Return the sentence that describes a finding of the kind `what`, with a value and the names of columns.
+    """Return the sentence that describes a finding, with a value and the names of columns.
 
-    `kind` is the type or the format that was expected.
+    `what` is a Skip, a Change, an Aside, or NULLED. `kind` is the type of the column, or the format of the file.
     """
     wish = ",".join(f"{name}=float8" for name in fields)
     return _SENTENCES[what].format(value=shown(value or ""), fields=some(fields), kind=kind, wish=shlex.quote(wish))

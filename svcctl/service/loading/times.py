@@ -151,7 +151,7 @@ def _plain_time(text: str, zone: str) -> str:
 def _described(text: str, spec: str, newest: datetime | None) -> str:
     """Return SQL that reads a text as a time in a format.
 
-    If the format has no year, the year is the last year for which the time is not later than `newest`. A fraction may
+    If the format has no year, the time gets the latest year that does not make it later than `newest`. A fraction may
     follow the seconds, even if the format has no fraction.
     """
     formats = [spec]
@@ -235,7 +235,7 @@ def in_utc(time: str, zone: str) -> str:
 def yearless(text: str, formats: Sequence[str], newest: datetime) -> str:
     """Return SQL that converts a text without a year to a time.
 
-    The year is the last year for which the time is not later than `newest`.
+    The time gets the latest year that does not make it later than `newest`.
     """
     # The last 29 February may be up to eight years ago.
     this, *others = (

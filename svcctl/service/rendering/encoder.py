@@ -89,9 +89,9 @@ class Encoder:
         return b""
 
     def expressions(self) -> list[str]:
-        """Return DuckDB expressions over the plan's columns. Each batch of `chunk` has the values of these expressions.
+        """Return DuckDB expressions over the plan's columns. In them, the columns have the names c0, c1 and so on.
 
-        In the expressions, the columns have the names c0, c1 and so on.
+        The batches that `chunk` encodes have the values of these expressions.
         """
         raise NotImplementedError
 

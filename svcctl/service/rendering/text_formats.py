@@ -24,8 +24,8 @@ IN_STREAM = "svc.api.error"
 ERROR_CELLS = 3
 """The number of cells in the error row of csv and tsv.
 
-If the data has the same number of columns, a row could look like an error row. So the text IN_STREAM is put in quotes
-in the first cell of such data.
+If a response has the same number of columns, one of its rows could look like the error row. In such a response, a first
+cell with the text IN_STREAM is therefore put in quotes.
 """
 
 

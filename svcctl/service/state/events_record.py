@@ -92,7 +92,7 @@ class EventsRecord:
         """Compare the file of events with the record when the service starts, and write a new record.
 
         Return a new loss, or None if there is no new loss. With `adopts`, the record is replaced without a comparison.
-        This is for the first start after a reset, because the reset has deleted the events.
+        Use `adopts` at the first start after a reset, because the reset has deleted the events.
         """
         with self._store.reading() as connection:
             row = connection.execute(select(schema.events_files).where(_COLUMNS.place == self._place)).first()
@@ -115,7 +115,7 @@ class EventsRecord:
         return new
 
     def record_in_time(self) -> None:
-        """Call `record` if the file has changed and the last record is at least LIVE_SECONDS old.
+        """Call `record` if the file has changed, and the latest call was at least LIVE_SECONDS ago.
 
         Raises the errors of `record`.
         """

@@ -57,8 +57,8 @@ def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | 
 def check(store: Store | None, folder: Folder, *, create: bool = False) -> bool:
     """Check that a folder exists. If the state has an identity for the folder's address, also check this identity.
 
-    With `create`, a missing folder is created if the state has no such identity. Return whether the folder was created.
-    Raises Unavailable if the check fails.
+    With `create`, a missing folder is created, except if the state has an identity for its address. Return whether the
+    folder was created. Raises Unavailable if the check fails.
     """
     row = None if store is None else _stored_folder(store)
     identity = row.identity if row is not None and row.uri == folder.uri else None

@@ -236,7 +236,7 @@ folder = _table(
     Column("identity", TEXT, primary_key=True),
     Column("uri", TEXT, nullable=False),
 )
-"""The state's shared folder: at most one row with the identity and the last address of the folder.
+"""The state's shared folder: at most one row with the identity and the latest address of the folder.
 
 For a service without a shared folder, the identity is empty and the address is `none`.
 """

@@ -45,9 +45,9 @@ class Store:
     ) -> None:
         """Open the database, and create or upgrade its tables. If `place` is a path, the database is an SQLite file.
 
-        `fill` stores the first rows, in the transaction that creates the tables. Tables of an older version are
-        upgraded with `scripts`. Before the upgrade, an SQLite file is copied. `before_upgrade` can raise an error to
-        prevent an upgrade.
+        `fill` stores the first rows, in the transaction that creates the tables. `scripts` is the folder with the
+        scripts that upgrade tables of an older version. Before the upgrade, an SQLite file is copied. `before_upgrade`
+        can raise an error to prevent an upgrade.
 
         Raises UsageError if the tables are damaged, or were written by a newer svcctl or by another program. Raises
         StateUnavailable if the tables cannot be read or changed.
@@ -106,7 +106,7 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Run the block in a transaction for reading. All queries in the block read the same state."""
+        """Run the block in a transaction for reading. All queries in the block read one snapshot of the database."""
         with self._lock, self._database.translate_errors(), self._begin(self._database.reading):
             yield self._connection
 

@@ -321,9 +321,10 @@ def _count_query(query: tree.Query) -> tree.Query:
 
 
 def _without_bounds(query: tree.Query) -> tuple[tree.Query, int | None, int]:
-    """Remove the limits and offsets at the end of a query. Return this query, their total limit and their total offset.
+    """Remove the limits and offsets at the end of a query. Return the shorter query, a limit and an offset.
 
-    Raises QueryError if a limit or an offset is elsewhere in the query.
+    The limit is the lowest of the removed limits, or None. The offset is the sum of the removed offsets. Raises
+    QueryError if a limit or an offset is elsewhere in the query.
     """
     clauses = list(query.clauses)
     limit: int | None = None

@@ -31,7 +31,7 @@ class Brokers:
     def __init__(self, allowed: AllowedHosts) -> None:
         self._allowed = allowed
         self._names: dict[str, str] = {}
-        """Maps each broker in the library's list to the broker in the parameters of the job."""
+        """Maps each HOST:PORT in the library's list to the HOST:PORT that the job's parameters have for this broker."""
         self._checked: set[tuple[str, int]] = set()
         self._refused: HostRefused | None = None
 
@@ -62,7 +62,7 @@ class Brokers:
         return {"statistics.interval.ms": WATCH_MILLISECONDS, "stats_cb": self._watch}
 
     def name(self, broker: str) -> str:
-        """Convert a broker in a message of the library to the broker in the parameters of the job."""
+        """Return the HOST:PORT that the job's parameters have for a broker. `broker` is the library's HOST:PORT."""
         return self._names.get(broker, broker)
 
     def check(self, brokers: Iterable[tuple[str, int]]) -> None:

@@ -46,7 +46,7 @@ class CheckingProxy:
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 
     def failure(self) -> SvcctlError | None:
-        """Return the reason why the last connection failed. Return None if the connection was made."""
+        """Return the reason why the latest attempt to connect failed. Return None if this attempt succeeded."""
         return self._failure
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class CheckingProxy:
                     _pass_on(client, server, rest, _body_bytes(fields))
 
     def _connected(self, host: str, port: int) -> socket.socket | None:
-        """Connect to a checked address of the host. If no connection is possible, set the failure and return None."""
+        """Connect to a checked address of the host. If no connection is possible, keep the reason and return None."""
         try:
             for address in self._allowed.addresses(host, port):
                 try:

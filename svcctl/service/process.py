@@ -295,7 +295,7 @@ def last_start(files: ServiceFiles) -> dict[str, str | None]:
 
 
 def require_background(files: ServiceFiles) -> None:
-    """Raise Unavailable if the last service listened on TCP. Call this function only when no service runs.
+    """Raise Unavailable if the latest service listened on TCP. Call this function only when no service runs.
 
     A supervisor such as systemd usually starts a service that listens on TCP. If a command started the service first,
     the supervisor's start would fail.
@@ -406,9 +406,9 @@ def ensure_running(
 ) -> bool:
     """Start the service if it does not run, and wait until it answers. Return False if the service was already running.
 
-    `notify` receives lines of progress. `note` receives all other lines. `unasked` means that the user did not ask for
-    the start. Raises Unavailable if the service hangs. Also raises Unavailable if the start is `unasked` and the last
-    service was run with --listen.
+    `notify` is called with each message about the progress of the start, and `note` with every other message. `unasked`
+    means that the user did not ask for the start. Raises Unavailable if the service hangs. Also raises Unavailable if
+    the start is `unasked` and the latest service was run with --listen.
     """
     if await_answer(files, lambda: note(WAITING)):
         return False
@@ -421,8 +421,8 @@ def ensure_running(
 def start(files: ServiceFiles, notify: Callable[[str], None], note: Callable[[str], None]) -> bool:
     """Start the service in the background, and wait until it answers. Return False if another process has started it.
 
-    `notify` receives lines of progress while the first start makes demo events. `note` receives all other lines. Raises
-    SvcctlError if the service does not start.
+    `notify` is called with the progress of the first start, which makes demo events. `note` is called with every other
+    message of the service. Raises SvcctlError if the service does not start.
     """
     from svcctl.service.settings import absolute_locations
 
@@ -498,9 +498,9 @@ class StarterPipe:
 
 
 def _relay_lines(lines: Iterable[str], notify: Callable[[str], None], note: Callable[[str], None]) -> Mapping[str, Any]:
-    """Pass on the texts from a service that is starting, and return its last line.
+    """Pass on the messages in the lines that a new service writes to its pipe. Return the members of the last line.
 
-    Return an empty mapping if the service ended without a last line.
+    Return an empty mapping if the service ended before it wrote the last line.
     """
     for line in lines:
         try:

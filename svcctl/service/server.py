@@ -434,7 +434,7 @@ def _shared_engine(
 
 
 def _descriptors_for(connections: int) -> int:
-    """Raise the process's limit of open files, so that this many connections are possible.
+    """Raise the process's limit of open files, so that `connections` connections are possible.
 
     Return the number of connections that the system allows. This number may be lower than `connections`.
     """
@@ -448,7 +448,7 @@ def _descriptors_for(connections: int) -> int:
 
 @contextmanager
 def _running_thread(work: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Run `work` in a thread during the block. The event that `work` receives is set at the end of the block."""
+    """Run `work` in a thread during the block. `work` must end when its argument is set, at the end of the block."""
     stopping = threading.Event()
     thread = threading.Thread(target=work, args=(stopping,), daemon=True)
     thread.start()
@@ -460,7 +460,10 @@ def _running_thread(work: Callable[[threading.Event], None]) -> Iterator[None]:
 
 
 def _touch(lock: int, serving: threading.Event, stopping: threading.Event) -> None:
-    """Touch the lock file every second while `serving` is not set, so that the service does not seem to hang."""
+    """Touch the lock file every second while the service starts or stops. So the service does not seem to hang.
+
+    `serving` is set while the service answers requests.
+    """
     without_signals()
     while not stopping.wait(process.TOUCH_SECONDS):
         if not serving.is_set():

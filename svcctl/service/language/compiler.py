@@ -45,7 +45,7 @@ from svcctl.words import among
 
 EVENTDATE = "eventdate"
 DATED = "(eventdate)"
-"""The name of an additional last column, which has the date of each row. Only a plan with `dated` has this column."""
+"""The name of an additional column at the end, with the date of each row. Only plans made with `dated=True` have it."""
 MAX_COLUMNS = 1000
 MAX_STEPS = 20
 """The maximum depth of nested subqueries. With this depth, sqlglot stays within Python's recursion limit."""
@@ -154,11 +154,11 @@ class _Rows:
     """The rows after a clause: a SELECT without its list of columns, and the values of the columns.
 
     `columns` has the columns of the last select or group. `before` has the columns of earlier clauses, which later
-    clauses can also name. `used` has the names of all columns that the query uses. `keys` has the keys of the last
-    group.
+    clauses can also name. `used` has the names of all columns that the query uses. `keys` has the keys of the most
+    recent group.
 
     `order` has the values by which the rows are ordered. `time` is the eventdate of each row. `hidden_names` has the
-    names of the columns before the last group, which later clauses cannot use.
+    names of the columns that existed before the most recent group. Later clauses cannot use these columns.
     """
 
     select: exp.Select

@@ -73,7 +73,8 @@ def deviation_of_halves(context: ExpressionContext, value: Sql) -> CompiledValue
 def _spread(count: Sql, products: Sql, first_sum: Sql, second_sum: Sql) -> Sql:
     """Return SQL for count² times the covariance of two series.
 
-    `products` is the sum of the products. `first_sum` and `second_sum` are the sums of the series.
+    The series have `count` numbers each. `first_sum` and `second_sum` are the sums of the series. Each number of one
+    series is multiplied by its counterpart in the other series, and `products` is the sum of these products.
     """
     return exp.paren(count * products - first_sum * second_sum)
 

@@ -99,7 +99,7 @@ class Dialect(Protocol):
 
     @abstractmethod
     def repeat(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-        """Return the SQL that `body` builds from a value.
+        """Return the SQL that the function `body` builds from a value.
 
         Even if `body` uses the value many times, the query must stay fast.
         """

@@ -92,7 +92,7 @@ class Scope:
 
     `columns` has the columns that a name can mean. `aggregates` has the calls that the group before the clause
     computes. `aggregates` is None if there is no group. `hidden_names` has the columns that only exist before the
-    group. Hints use these names.
+    group. An expression cannot use these columns, but a hint can mention them.
     """
 
     context: ExpressionContext

@@ -223,9 +223,10 @@ def _glob(context: ExpressionContext, pattern: str) -> CompiledValue:
 
 
 def _any_part(test: Callable[[Sql, Sql], Sql]) -> Build:
-    """Return a function that builds a condition on a text and several parts.
+    """Return a function that builds a condition on a text and several texts to search for.
 
-    The condition is true if `test` is true for the text and at least one part.
+    The function `test` builds the condition for a single searched text. The result is true if at least one of these
+    conditions is true.
     """
 
     def build(context: ExpressionContext, text: Sql, *parts: Sql) -> Sql:

@@ -51,7 +51,7 @@ class JsonSql(Protocol):
         """
 
     def bind(self, sql: exp.Expr, body: Body) -> exp.Expr:
-        """Return the SQL that `body` builds from a value. `body` may use the value several times."""
+        """Return the SQL that the function `body` builds from a value. `body` may use the value several times."""
 
 
 class Body(Protocol):

@@ -149,8 +149,8 @@ def member(context: ExpressionContext, sql: Sql, options: list[Sql]) -> Sql:
     """Return SQL for the condition that a value equals one of the options.
 
     Fewer than five options become comparisons that are joined by OR. So do options that contain columns. An engine
-    would expand an IN with such options in the same way, but its copies of the value would not count towards the limit
-    on the size of the SQL.
+    would expand an IN with such options to comparisons, too, but the engine's copies of the value would not count
+    towards the limit on the size of the SQL.
     """
     if len(options) < 5 or any(option.find(exp.Column) for option in options):
         tests = map(equal, context.copies(sql, len(options)), options)

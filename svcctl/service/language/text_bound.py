@@ -22,9 +22,10 @@ MAX_TEXT_CHARS = 2_000_000
 class TextBound:
     """The maximum number of characters of a text.
 
-    `literal_counts` has the number of each character that comes from literals of the query. `other_chars` is the number
-    of all other characters. The separate counts keep the bound of nested replacements small. For example, if `&` was
-    replaced by `&amp;`, the inserted characters do not count in a later replacement of `<`.
+    Some characters of the text come from literals in the query. `literal_counts` says how often each of these
+    characters can occur. `other_chars` is the number of all other characters. The separate counts keep the bound of
+    nested replacements small. For example, if `&` was replaced by `&amp;`, the inserted characters do not count in a
+    later replacement of `<`.
     """
 
     other_chars: int = STORED_CHARS

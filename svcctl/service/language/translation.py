@@ -46,8 +46,8 @@ class Untranslatable(Exception):
 class Translation:
     """The translation of SQL: a query, a remark to print after the query, and the order of the rows.
 
-    The query language cannot sort rows, so `sorting` has the order. The key `sort` has the columns, such as `n:desc,m`.
-    The key `top` has the number of rows if the SQL has a LIMIT.
+    The query language cannot sort rows, so the order is in the mapping `sorting`. There, the key `sort` has the
+    columns, such as `n:desc,m`. The key `top` has the number of rows if the SQL has a LIMIT.
     """
 
     query: str

@@ -65,7 +65,10 @@ class Arithmetic(Node):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Node):
-    """A chain of comparisons: `a < x < b` has two pairs in `rest`. A test (->, ->> or ~) always has one pair."""
+    """A chain of comparisons: `first`, then pairs (operator, operand). For example, `a < x < b` has two pairs.
+
+    A test (->, ->> or ~) always has one pair.
+    """
 
     first: Expr
     rest: tuple[tuple[str, Expr], ...]

@@ -151,9 +151,10 @@ async def _query(request: Request) -> Response:
 
 
 def _planned(service: Service, temporary: Engines | None, asked: AskedQuery) -> tuple[Steps, Step | None]:
-    """Return the steps in which a query runs, and the first step. The first step is None if it cannot run yet.
+    """Return two values: the steps in which a query runs, and the first of these steps.
 
-    `temporary` has the temporary table that the query reads. It is None if the query reads a stored table.
+    The second value is None if the first step cannot run yet. `temporary` has the temporary table that the query reads.
+    `temporary` is None if the query reads a stored table.
     """
     steps = Steps(
         temporary or service.engines,

@@ -77,7 +77,10 @@ class Service:
     places: int = QUERY_PLACES.default_value
     share: int = OPEN_QUERIES.default_value
     slice_seconds: float = LONG_PIECE_SECONDS
-    """An option of the class `QueryTurns`, like `places` and `share`. The class describes these options."""
+    """The number of seconds after which a piece of work counts as long. Fewer long than short pieces run at once.
+
+    See the class `QueryTurns`, which also describes `places` and `share`.
+    """
     line_end: str = LINE_END.default_value
     """The line ending of answers in csv and other formats with lines: lf or crlf."""
     allowed: AllowedHosts = EVERYTHING
@@ -92,10 +95,12 @@ class Service:
     uses: Mapping[str, str] = field(default_factory=dict)
     """The locations that the service uses outside its own directory.
 
-    The keys are `folder` (the shared folder of the tables), `state` (the database) and `engine`.
+    The keys are `folder` (the shared folder of the tables), `state` (the database) and `engine` (the query engine).
     """
     record: EventsRecord | None = None
-    """The saved ends of all tables. With them, the service notices lost events. It is None if the events are in memory.
+    """The saved positions at which the tables ended. The service compares these positions to notice lost events.
+
+    `record` is None if the events are in memory.
     """
     disk: Disk | None = None
     """The disk that has the service's own files."""

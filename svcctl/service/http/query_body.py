@@ -162,7 +162,8 @@ def _continues(fields: Mapping[str, Any]) -> str | None:
 def _temporary_table(fields: Mapping[str, Any]) -> str | None:
     """Return the ID of the temporary table that a query reads. Return None if the query reads a stored table.
 
-    A temporary table is soon removed. So ServiceError is raised if its query has a destination, or has no end.
+    A temporary table is soon removed. So ServiceError is raised if the query of a temporary table has a destination, or
+    has no end.
     """
     table_id = optional_text(fields, "temporaryTable")
     if table_id is not None and fields.get("destination") is not None:

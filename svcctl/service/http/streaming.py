@@ -76,7 +76,7 @@ class StreamedAnswer:
     async def begin(self, step: Step | None) -> None:
         """Start the first query step, and wait for its first batch of rows for at most `padding_seconds`.
 
-        If the first step cannot run yet, `step` is None, and nothing is started.
+        `step` is the first query step. It is None if the first step cannot run yet. Then nothing is started.
         """
         encoder = ENCODERS[self._asked.mode]
         if not encoder.streams and self._asked.range.end is None:

@@ -244,7 +244,7 @@ def _reads(query: str, table: str) -> bool:
 async def _padded(request: Request, result: asyncio.Future[Any], gone: Event | None = None) -> Response:
     """Answer with the result of long work. Until the result is ready, send blanks, so that the client keeps waiting.
 
-    The event `gone` is set when the client disconnects or the answer is complete.
+    The threading.Event `gone` is set when the client disconnects or the answer is complete.
     """
     service: Service = request.app.state.service
     leaving = asyncio.ensure_future(left(request))

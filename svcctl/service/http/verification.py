@@ -4,7 +4,7 @@ The answer is a stream of JSON objects, one on each line:
 
     {"progress": …}   the number of rows compared so far, about twice a second
     {"finding": …}    consecutive rows with the same fault
-    {"result": …}     the figures of a job
+    {"result": …}     the figures of a job, such as the number of missing rows
     {"error": …}      the reason why the check has ended early
 
 If the job continues older jobs, these jobs are checked too. Their results come first.

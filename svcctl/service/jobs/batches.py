@@ -5,8 +5,8 @@ number of delivered rows, the latest date of these rows, and a checkpoint. The c
 row, and the memo. The memo is JSON that the destination needs to continue. The log of the job gets an entry for each
 step with rows, and for each file that the destination writes.
 
-Some destinations have the attribute `repeats`. Before each commit to such a destination, the job saves which rows the
-batch has. If the job is interrupted during the commit, it delivers the same batch again after its restart.
+For some destinations, the attribute `repeats` is true. Before each commit to such a destination, the job saves which
+rows the batch has. If the job is interrupted during the commit, it delivers the same batch again after its restart.
 """
 
 from __future__ import annotations
@@ -129,8 +129,9 @@ class DeliveryBatches:
     def begin(self, step: Step) -> None:
         """Begin to write rows of the query step `step`.
 
-        If the destination has the attribute `counts`, a batch has rows of only one step. For such a destination, the
-        current batch is committed before a new step begins, and the new step is saved.
+        If the destination's attribute `counts` is true, the destination counts the rows that it already has. For such
+        a destination, a batch has rows of only one step. So the current batch is committed before a new step begins,
+        and the new step is saved.
         """
         if self._destination.counts and step != self.step:
             self.commit()
@@ -171,7 +172,7 @@ class DeliveryBatches:
         self._patience = self._destination.patience
 
     def save_late(self) -> None:
-        """Save the number of events that arrived too late for their groups, and the last query step.
+        """Save the number of events that arrived too late for their groups, and the most recent query step.
 
         Do nothing if the number has not changed since the last save, or if rows wait for their commit.
         """
@@ -180,7 +181,7 @@ class DeliveryBatches:
             self._save_again()
 
     def save_step(self) -> None:
-        """Save the last query step that was read, even if the step had no rows.
+        """Save the query step that was read most recently, even if the step had no rows.
 
         Do nothing while rows wait for their commit. A new job that continues this job begins after the saved step.
         """

@@ -349,7 +349,7 @@ def _change(
 
 
 def _dated(store: Store, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the new column values of a job, with the moments that have to be set together with them.
+    """Return the new column values of a job, and add the moments that change together with these values.
 
     A first error sets `failing_since`, and clearing the error clears `failing_since`. Newly sent rows set `delivered`.
     """

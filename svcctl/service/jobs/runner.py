@@ -84,13 +84,13 @@ class JobRun:
     reason. Until then, the job shows the error that an earlier run has saved.
     """
     failing_since: int | None = None
-    """The moment, in epoch milliseconds, at which the job last began to fail.
+    """The moment, in epoch milliseconds, at which the job most recently began to fail.
 
     It is None if the job has not failed in this run.
     """
     thread: threading.Thread = field(default_factory=threading.Thread)
     _saved: tuple[str, ...] | None = None
-    """The error that this run saved last."""
+    """The error that this run saved most recently. It is None if this run has saved no error."""
     _saving: threading.Lock = field(default_factory=threading.Lock)
 
     def stop(self) -> None:

@@ -62,7 +62,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class LogEntries:
-    """Entries of a job's log."""
+    """Entries of a job's log: query steps that returned rows, and files that were written."""
 
     job_id: str
     steps: tuple[StepEntry, ...] = ()
@@ -97,7 +97,7 @@ def steps(store: Store, job_id: str, before: int) -> Iterator[StepEntry]:
 
 
 def last(store: Store, job_id: str, before: int = sys.maxsize) -> StepEntry | None:
-    """Return the last entry of a job's steps that begins before the row `before`. Return None if there is no entry."""
+    """Return the entry of a job's last step that begins before the row `before`. Return None if there is no entry."""
     with store.reading() as connection:
         first = connection.scalar(select(func.max(_STEPS.first)).where(_STEPS.job == job_id, _STEPS.first < before))
     return None if first is None else _steps(store, _STEPS.job == job_id, _STEPS.first == first)[0]

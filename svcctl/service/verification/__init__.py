@@ -88,9 +88,9 @@ class DeliveredJob:
     running: Callable[[], bool]
     """A function that returns whether the job may have delivered more rows since `sent` was read."""
     expected_hashes: Callable[[], Mapping[int, Collection[str]]]
-    """A function that returns the files of all jobs that deliver to the same place, except the files in `files`.
+    """A function that returns the files of all jobs that deliver to the same place as this job.
 
-    The result maps the number of a file to the hashes that the file can have.
+    The files in `files` are left out. The result maps the number of a file to the hashes that the file can have.
     """
     since: int | None
     """A date in epoch milliseconds. Rows before this date may no longer be at the destination."""

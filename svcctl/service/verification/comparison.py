@@ -1,4 +1,4 @@
-"""The next expected row while a job is verified, and the comparison of expected and delivered values.
+"""The position of a check in the expected rows of a job, and the comparison of expected and delivered values.
 
 The type of a column may have become wider since a row was delivered. For example, a delivered 1 may now be produced as
 1.0 or as "1". Such values count as equal if the value at the destination has the narrower type.

@@ -41,7 +41,7 @@ A shorter run may be a coincidence.
 WINDOW_BYTES = 8 << 20
 """The number of bytes of a file that are read ahead to align rows. A csv record with more bytes is cut."""
 MAX_ADDED = 1_000_000
-"""The approximate number at which the count of additional rows at the end of a file stops."""
+"""The approximate maximum of additional rows that are counted at the end of a file. Further rows are ignored."""
 
 
 class Row(NamedTuple):

@@ -53,7 +53,10 @@ class FaultLog:
         return self.tally.counts.pop(kind, 0)
 
     def ready(self) -> list[DeliveryFinding]:
-        """Return the findings that became complete since the last call. No more rows can be added to such a finding."""
+        """Return the findings that became complete since the previous call.
+
+        A finding is complete when no more rows can be added to the finding.
+        """
         kinds = [kind for kind in self._ready if kind is not self.uncertain]
         return [finding for kind in kinds for finding in self._ready.pop(kind)]
 

@@ -192,9 +192,10 @@ class PartitionComparison:
         return int(text) if text.isdigit() and len(text) < 20 and (text == b"0" or text[:1] != b"0") else None
 
     def _following(self, row: int, keys: Sequence[bytes], at: int) -> int | None:
-        """Return the row number of the next relevant message. If this number is lower than `row`, `row` came too early.
+        """Return the row number of the next relevant message after the message with the number `row`.
 
-        Only the next MAX_AHEAD messages are read. Return None if none of them is relevant. Three kinds of messages are
+        `at` is the position of the message with `row`. If the result is lower than `row`, the row came too early. Only
+        the next MAX_AHEAD messages are read. Return None if none of them is relevant. Three kinds of messages are
         not relevant:
         - messages without a row number, or with a row number that this check does not cover
         - messages with `row` again, or with a row before the next expected row
@@ -292,8 +293,8 @@ class PartitionComparison:
     def finish(self, low: int, hidden: int | None) -> None:
         """Decide, after the last message, which rows are missing.
 
-        `low` is the first offset that the partition still has. Messages with the offset `hidden` or higher cannot be
-        read yet. If `hidden` is None, all messages were read.
+        `low` is the first offset that the partition still has. `hidden` is the first offset whose message cannot be
+        read yet because of an open transaction. If `hidden` is None, all messages were read.
         """
         self._compare(self._waiting, last=True)
         self._skip_to(self._job.sent, None)
@@ -318,7 +319,7 @@ class PartitionComparison:
 
         The partition no longer has offsets below `low`, so earlier rows may have been deleted. Each row of a query step
         takes at least one offset, beginning with the offset of the step. If no offset of a step is known, return
-        `sent`.
+        the number after the last delivered row.
         """
         if not self._job.offsets:
             return self._job.sent
@@ -329,10 +330,11 @@ class PartitionComparison:
         return self._job.sent
 
     def _hidden_from(self, skip: SkippedRows, hidden: int | None) -> int:
-        """Return the number of the first missing row that may have the offset `hidden` or a higher offset.
+        """Return the number of the first missing row whose message may exist, but cannot be read yet.
 
-        Only rows after the last message can be hidden. Their offsets are below the offset that the job has saved. If no
-        row can be hidden, return `sent`.
+        An open transaction prevents reading from the offset `hidden` on. `skip` is the gap of the missing rows. Only in
+        a gap after the last message can a row have such a message. The offset of this message is below the offset that
+        the job has saved. If there is no such row, return the number after the last delivered row.
         """
         if skip.offset is not None or self._job.offset is None or hidden is None:
             return self._job.sent

@@ -197,7 +197,10 @@ class _Check:
                     self._fault(FaultKind.MISSING, part.first, part.end, name, *part.range_of_dates())
 
     def pass_unfiled(self, row: int) -> None:
-        """Move past the next rows before `row`. The log has no file with these rows, so they cannot be checked."""
+        """Move past the expected rows before the row number `row`.
+
+        These rows are not in any file of the log, so they cannot be checked.
+        """
         if row > self._cursor.row:
             self._log.tally.not_reproducible += row - self._cursor.row
             self._log.tally.notes.append(f"rows {self._cursor.row} to {row - 1} are not in any logged file")

@@ -60,7 +60,7 @@ _log = logging.getLogger("svcctl.service")
 
 
 class Checks:
-    """The running checks of a service."""
+    """The checks that a service runs at present. Each check compares delivered rows with expected rows."""
 
     def __init__(self, store: Store, engines: Engines, jobs: Jobs, allowed: AllowedHosts, check: CheckDelivery) -> None:
         self.store = store
@@ -104,13 +104,16 @@ class Checks:
         return check
 
     def end(self, check: JobCheck) -> None:
-        """Remove a check that has ended."""
+        """Remove an ended check from the running checks."""
         with self._lock:
             self._running.remove(check)
 
 
 class JobCheck:
-    """A check of a job. Only one thread may iterate over `lines`. Any thread may call the other methods."""
+    """A check of the rows that a job has delivered.
+
+    Only one thread may iterate over `lines`. Any thread may call the other methods.
+    """
 
     def __init__(self, checks: Checks, job: StoredJob, shown: models.Job, since: int | None, *, keep: bool) -> None:
         self._checks = checks

@@ -65,9 +65,9 @@ class JobDestination(Protocol):
     def open(self, sent: int, memo: Memo, head: bytes) -> int:
         """Connect, and return the number of rows that the destination already has.
 
-        `sent` is the saved number of delivered rows. If the attribute `counts` is true, the result is the number of
-        rows that were counted at the destination. Otherwise the result is `sent`. `head` has the bytes with which each
-        file begins.
+        `sent` is the saved number of delivered rows, and `memo` is the last saved memo. `head` has the bytes with which
+        each file begins. If the attribute `counts` is true, the result is the number of rows that were counted at the
+        destination. Otherwise the result is `sent`.
         """
         return sent
 

@@ -454,7 +454,7 @@ class _Partition:
     def produce(self, producer: Producer, batch: Sequence[bytes], first: int, failed: Callable[..., None]) -> None:
         """Queue the rows of a batch as messages.
 
-        `first` is the number of the first row. Each error is passed to `failed`.
+        `first` is the number of the first row. Each error is passed to the function `failed`.
         """
         too_large: list[int] = []
         self.too_large = too_large

@@ -48,7 +48,7 @@ class DestinationKind:
 
     make: Callable[[str, Params, AllowedHosts], JobDestination]
     extra: str | None = None
-    """The name of the extra with the packages for this destination. It is None if no packages are needed."""
+    """The name of the extra (optional dependencies) that this destination needs. It is None if no extra is needed."""
     place: tuple[str, ...] = ()
     """The names of the parameters that define where the rows are delivered."""
     inherited: tuple[str, ...] = ()

@@ -35,9 +35,9 @@ from svcctl.service.rendering.rows import CSV
 from svcctl.storage import AddressedFailure, Sink, Storage
 
 LEAST_ROOM = 64 * 1024
-"""The minimum free space of a file, in bytes. A file with less free space counts as full.
+"""A file counts as full if fewer than this number of bytes are left until its maximum size.
 
-The packer may hold back some bytes, which also need space in the file.
+The packer may hold back some bytes, which are added to the file later.
 """
 
 

@@ -30,9 +30,9 @@ class Order:
     `settled` is a date before which no more events will arrive. If `settled` is set, a run contains only windows that
     end at or before this date.
 
-    `incremental` is true if each run continues where the last run ended. `state` is the name of the saved state of the
-    export. `until` is the date up to which earlier runs have exported, according to this state. `until` is None before
-    the first run.
+    `incremental` is true if each run continues where the previous run ended. `state` is the name of the saved state of
+    the export. `until` is the date up to which earlier runs have exported, according to this state. `until` is None
+    before the first run.
     """
 
     query: str

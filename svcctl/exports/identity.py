@@ -61,7 +61,10 @@ class Identity:
         return members | {name: value for name, value in options.items() if value is not None}
 
     def difference(self, other: Identity) -> tuple[str, str]:
-        """Return two texts: the differences from `other`, and the options that a user must give for this identity."""
+        """Return two texts: the differences from `other`, and the options that give an export this identity.
+
+        The texts contain only the fields in which the two identities differ.
+        """
         own, others = self.named, other.named
         differences, options = [], []
         for name in {**own, **others}:

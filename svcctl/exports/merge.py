@@ -67,10 +67,10 @@ class MergedFile(Hashed):
         self.grows = grows
 
     def note_moved(self, entry: ExportedFile, offset: int) -> None:
-        """Note in the record of the export that the rows of a window begin at the byte `offset` of this file.
+        """Note in the record of the export that the rows of a window begin at the byte `offset` of the merged file.
 
-        The window's separate file is removed when the record is saved. Does nothing if this file cannot be resumed by
-        another run.
+        The window's separate file is removed when the record is saved. If the merged file cannot be resumed by another
+        run, this method does nothing.
         """
         if self.grows:
             self._record.move(replace(entry, offset=offset))

@@ -104,14 +104,14 @@ class OpenRecord:
 
     @property
     def earlier(self) -> ExportedFile | None:
-        """The entry of the merged file with the same name as the file of this run, or None. The ranges may differ."""
+        """The record's entry for a merged file with the path of this run's file, or None. The ranges may differ."""
         return next((file for file in self._record.merged if file.path == self.export.path), None)
 
     @property
     def merged(self) -> ExportedFile | None:
-        """The entry that an earlier run wrote for the merged file of this run.
+        """The record's entry for a merged file with the path and the range of this run's file.
 
-        It is None if there is no such entry, or if the earlier file has another range.
+        It is None if there is no such entry.
         """
         merged = self.earlier
         return merged if merged is not None and merged.window == self.export.whole else None
@@ -194,9 +194,10 @@ class OpenRecord:
         self.head = head
 
     def _claim_files(self) -> None:
-        """Remove all ranges from the record, except the range of this run and the ranges of merged files.
+        """Keep in `ranges` of the record only the range of this run and the ranges of merged files.
 
-        The caller has removed the entries of other windows from the record.
+        These are the ranges that the files of the export should cover. The caller has removed the entries of other
+        windows from the record.
         """
         whole = self.export.whole
         files = ((file.start, file.end) for file in self._record.merged)

@@ -141,7 +141,7 @@ def _ranges(export: Export, record: Record) -> tuple[tuple[int, int], ...]:
     """Return the ranges that the files of the export should cover. They include the range of this run.
 
     A window in these ranges without an entry in the record is a gap. There are three cases for earlier runs:
-    - With a saved state, the ranges of all earlier runs are included, because each run continues the last run.
+    - With a saved state, the ranges of all earlier runs are included, because each run continues the previous run.
     - Without a state, only the ranges of existing entries are included, because the user may decide not to repeat a
       killed run.
     - If all runs write the same file, no ranges of earlier runs are included.

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 LEAST_PERIOD = 60
 """The minimum period, in seconds, for counting the rows of all windows with one query.
 
-The query counts the rows of each period. The period is the greatest common divisor of the start and end times of all
-windows. If the period is shorter than LEAST_PERIOD, each window is counted with a query of its own.
+The query divides the time into equal periods, and counts the rows of each period. The length of a period is the
+greatest common divisor of the start and end times of all windows. If this length is less than LEAST_PERIOD, each window
+is counted with a query of its own.
 """
 
 
@@ -182,7 +183,7 @@ class Reconcile:
         """Fetch windows and compare them by their hashes.
 
         Yields the old entry and the new result of each changed window that must be replaced. A changed window that is
-        not replaced is only added to `differences`.
+        not replaced is not yielded, but added to the list `self.differences`.
         """
         export = self._export
         task, per_window = export.task, export.target.per_window

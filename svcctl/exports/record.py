@@ -96,7 +96,7 @@ class Record:
     """The target of the export, as a path or pattern within the storage."""
     identity: Identity
     head: str | None = None
-    """The heading of the last csv or tsv file, or the columns of the last parquet file.
+    """The heading of the latest csv or tsv file, or the columns of the latest parquet file.
 
     The value is None before the first window is fetched.
     """
@@ -115,7 +115,7 @@ class Record:
     """The ranges that the files should cover, as pairs of start and end in epoch seconds, in order.
 
     If a window in these ranges has no entry, the window is a gap. If all runs write the same file, there is only the
-    range of the last run.
+    range of the latest run.
     """
     since: int = 0
     """The epoch second up to which old windows were removed from the record. It is 0 if no window was removed."""
@@ -125,7 +125,7 @@ class Record:
     Later windows get the same columns, even if columns were added to the table.
     """
     verified: int = 0
-    """The epoch second up to which the last verification found all windows undamaged.
+    """The epoch second up to which the latest verification found all windows undamaged.
 
     The value is 0 before the first verification.
     """
@@ -358,7 +358,7 @@ class Record:
     def still_verified(self, lost: Sequence[tuple[str, ExportedFile]] = ()) -> int:
         """Return the epoch second up to which all windows are known to be undamaged.
 
-        The result is the earlier of two dates: the date that the last verification has saved, and the start of the
+        The result is the earlier of two dates: the date that the latest verification has saved, and the start of the
         first gap or lost entry. The result is 0 before the first verification. `lost` is the second result of
         `holdings`.
         """

@@ -34,8 +34,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 class State:
     """The state of an incremental export. The range of the next run starts at the epoch second `until`.
 
-    `target` is an absolute path or a URL. `failed` says when and why the last run failed. If that run succeeded,
-    `failed` is empty.
+    `target` is an absolute path or a URL. `failed` says when and why the latest run failed. If the latest run
+    succeeded, `failed` is empty.
     """
 
     target: str

@@ -25,7 +25,10 @@ FIRST_MONDAY = 4 * UNITS["d"]
 """The first Monday of 1970, in epoch seconds."""
 
 _SPANS = tuple(hours * 3600 for hours in (1, 12, 24, 7 * 24, 31 * 24, 366 * 24))
-"""Time spans in seconds: an hour, half a day, a day, a week, the longest month and the longest year."""
+"""Time spans in seconds: an hour, half a day, a day, a week, the longest month and the longest year.
+
+A sample of windows has a window at each of these distances from its first window.
+"""
 
 _DIRECTIVE = r"%[-_0^#]?[aAbBcCdDeFgGhHIjklmMpPrRsSTuUVwWxXyYzZ]"
 _DATE = re.compile(rf"(?:[^%{{}}]|%%)*{_DIRECTIVE}(?:[^%{{}}]|%%|{_DIRECTIVE})*")
@@ -61,8 +64,8 @@ class Window:
 class WindowGrid:
     """The rule that says where time windows begin and end.
 
-    The edges are multiples of `length`, in seconds, counted from `origin` in the time zone `zone`. `origin` is a local
-    time of the zone, given as the number of seconds after 1970-01-01 00:00 local time.
+    Windows begin and end at multiples of `length`, in seconds, counted from `origin` in the time zone `zone`. `origin`
+    is a local time of the zone, given as the number of seconds after 1970-01-01 00:00 local time.
     """
 
     length: int
@@ -265,7 +268,7 @@ class Target:
     ) -> tuple[str, Window, Window] | None:
         """Return the first path that two windows share, with these two windows. Return None if all paths differ.
 
-        The window of each path is stored in `owners`.
+        `owners` is a dictionary, to which this method adds each path with its window.
         """
         for window in windows:
             path = self.path(whole or window, window)

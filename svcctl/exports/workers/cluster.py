@@ -100,8 +100,8 @@ def fetch_there(task: Task, target: str, connect: Connect, per_second: float | N
 class _Released(threading.Event):
     """An event that is set when the scheduler has released the task of this thread.
 
-    The thread must then stop the task. The scheduler releases a task if the run has ended, or if another worker has the
-    task.
+    The scheduler releases a task if the run has ended, or if another worker has the task. The thread of a released task
+    must stop its work.
     """
 
     def __init__(self) -> None:

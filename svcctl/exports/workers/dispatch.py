@@ -218,7 +218,10 @@ class Workers:
 
     @contextmanager
     def working(self, storage: Storage, progress: Progress) -> Iterator[Crew]:
-        """Start the workers, and end them after the block. Local workers write to `storage` and count in `progress`."""
+        """Start the workers, and end them after the block.
+
+        Local workers write the rows to `storage`, and add the numbers of rows and bytes to `progress`.
+        """
         stopping = threading.Event()
         if self.scheduler is None:
             fetch_here = partial(

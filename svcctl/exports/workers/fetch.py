@@ -79,10 +79,10 @@ class Task:
     the rows. A part for a merged file has no heading, and a window without events has no part. If `part_of` is None,
     the part is a complete file with a heading.
 
-    `plain` is true if several requests for parts of the window return the same rows as one request. `zone` is the
-    time zone of the dates in the rows. `zone` is None if no zone is requested. `columns` is None for a query that names
-    its columns. If the query asks for all columns, `columns` has the columns to keep. `columns` is empty until these
-    columns are known.
+    `plain` is true if the window can be divided into shorter ranges, and the requests for these ranges together return
+    the same rows as one request for the window. `zone` is the time zone of the dates in the rows. `zone` is None if no
+    zone is requested. `columns` is None for a query that names its columns. If the query asks for all columns,
+    `columns` has the columns to keep. `columns` is empty until these columns are known.
     """
 
     window: Window
@@ -148,7 +148,7 @@ class Fetched:
 
     @property
     def entry(self) -> ExportedFile:
-        """The only entry of a result with one entry."""
+        """The entry of a result that has exactly one entry."""
         (entry,) = self.entries
         return entry
 

@@ -41,7 +41,7 @@ class Pace:
         self._fetched = 0
 
     def hold(self, seconds: float) -> None:
-        """Pause the requests of all workers for a number of seconds, for example because the service asks for it."""
+        """Pause the requests of all workers for a number of seconds, for example if the service asks for a pause."""
         with self._lock:
             self._held = max(self._held, self._clock() + seconds)
 

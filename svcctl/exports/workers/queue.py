@@ -22,12 +22,12 @@ REQUEST_SHARE = 16
 QUICK_SECONDS = 1.0
 """The maximum duration, in seconds, of a request for several windows.
 
-The duration of the next request is estimated from the last request.
+The duration of the next request is estimated from the previous request.
 """
 SPLIT_BYTES = 4 << 20
 """The maximum size, in bytes, of an answer for several windows that have separate files.
 
-All rows of such an answer are held until the last row has arrived. The size is estimated from the last answer.
+All rows of such an answer are held until the last row has arrived. The size is estimated from the previous answer.
 """
 
 Joined = Callable[[Sequence[Task]], Task]

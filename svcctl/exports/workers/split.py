@@ -67,7 +67,8 @@ def _moments(windows: Sequence[Window]) -> list[int]:
 class Split:
     """A sink that holds the rows of an answer until they are written to files. Use it in `with`.
 
-    `edges` are the edges of the windows, as texts of the same length. `check` is called before each block is written.
+    `edges` are the start of the first window and the ends of all windows, as texts of the same length. `check` is
+    called before each block is written, and may raise an error to stop the work.
     """
 
     def __init__(self, edges: Sequence[bytes], check: Callable[[], None]) -> None:

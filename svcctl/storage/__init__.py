@@ -152,7 +152,7 @@ class Storage(Protocol):
     def sha256(self, name: str, read: Callable[[int], None] | None = None) -> str:
         """Return the SHA-256 hash of an object's content, in hexadecimal.
 
-        `read` is called with the size of each piece that was read.
+        The function `read`, if given, reports the progress: it is called with the size of each piece of the content.
         """
         digest = hashlib.sha256()
         for piece in self.read(name):
@@ -220,7 +220,7 @@ class Storage(Protocol):
 def exists(address: str, held: object = None) -> UsageError:
     """Return the error for an object that already exists. `address` is the address of the object.
 
-    `held` describes the content of the object, if it is known.
+    `held` describes the content of the object. It is None if the content is not known.
     """
     what = "" if held is None else f" and holds {held}"
     return UsageError(f"{address} already exists{what}", hint="move it away, or overwrite it with --force")

@@ -167,9 +167,9 @@ class PartFile:
     the other process instead. With `take`, the constructor takes over the file, and `publish` fails in the other
     process.
 
-    From the beginning, the part has the owner, group and permissions of the existing file, or of the file `like`. If
-    there is no such file, the umask decides the permissions. A `private` file can be read and written only by its
-    owner.
+    From the beginning, the part has the owner, group and permissions of the file `like`, or without `like`, of the file
+    that it replaces. If this file does not exist, the umask decides the permissions. A `private` file can be read and
+    written only by its owner.
 
     `growing` is another path for the part, on the same file system. Such a part stays until `publish`, and a later
     PartFile with the same `growing` appends to the part.
@@ -379,7 +379,7 @@ def lock(path: Path, busy: str, *, hint: str | None = None, reason: str | None =
     """Lock a file until the returned descriptor is closed or the process ends.
 
     A missing file is created with mode 0600. If another process still holds the lock after `patience` seconds, raises
-    Locked with the message `busy`, the hint and the reason.
+    Locked with the message `busy`, the hint `hint` and the reason `reason`.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + patience

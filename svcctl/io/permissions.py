@@ -40,7 +40,8 @@ class Permissions(NamedTuple):
     def give(self, handle: int, *, all_bits: bool) -> None:
         """Apply these permissions to an open file. Before the call, the file must not have more permissions than these.
 
-        The set-user-ID and set-group-ID bits are applied only with `all_bits`. A later write would remove these bits.
+        The set-user-ID and set-group-ID bits are applied only with `all_bits`. Because each write to the file removes
+        these bits, use `all_bits` only after the last write.
         """
         status = os.fstat(handle)
         with suppress(OSError):  # not permitted, or the file system has no owners

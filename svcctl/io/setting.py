@@ -33,7 +33,8 @@ class Setting:
     def value_of(self, text: str, source: str | None = None) -> Any:
         """Return the value of the setting for a text.
 
-        Raises UsageError if the text cannot be parsed. The message contains the `source` of the text, if given.
+        Raises UsageError if the text cannot be parsed. `source` says where the text comes from. The message contains
+        `source`, if given.
         """
         try:
             return self._chosen(text) if self.choices else self.parse(text)

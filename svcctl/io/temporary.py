@@ -18,9 +18,10 @@ _USES = ("load", "query", "xls")
 
 @contextmanager
 def temporary(use: str, folder: Path | None = None) -> Iterator[Path]:
-    """Create a temporary directory, and remove it at the end of the `with` block. `use` is load, query or xls.
+    """Create a temporary directory, and remove it at the end of the `with` block.
 
-    The directory is created in `folder`. The default is the system's folder for temporary files.
+    `use` is the purpose of the directory: load, query or xls. The directory is created in `folder`. The default is the
+    system's folder for temporary files.
     """
     path, handle = _locked(f"svcctl-{use}-", folder)
     try:

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 
 def names_host(url: str, *schemes: str) -> bool:
-    """Return whether a text is a URL with one of these schemes and with a host.
+    """Return whether the text `url` is a URL with a host and with one of the `schemes`.
 
     If the URL has a port, the port must be valid. A backslash is refused, because some libraries treat a backslash as a
     slash and connect to another host.

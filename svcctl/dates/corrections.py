@@ -246,8 +246,8 @@ CORRECTIONS = (
 def correction(text: str, rows: Sequence[Correction], is_date: Callable[[str], bool], today: date) -> str | None:
     """Return the hint for a text that is not a date. The hint comes from the first row that turns the text into dates.
 
-    Returns None if there is no such row, or if the text is too long for a date. `is_date` returns whether svcctl
-    accepts a text as a date.
+    Returns None if there is no such row, or if the text is too long for a date. The function `is_date` returns whether
+    svcctl accepts a text as a date.
     """
     if len(text) > MAX_DATE_CHARS:
         return None

@@ -239,8 +239,8 @@ def resolve_one(
 ) -> datetime:
     """Convert a date in a request to a moment with a time zone.
 
-    `apply` computes the moment of an operator from the operator and the operator's number. Raises UsageError for a text
-    that is not a date, and for a date outside the calendar.
+    The function `apply` computes the moment of an operator from the operator and the operator's number. Raises
+    UsageError for a text that is not a date, and for a date outside the calendar.
     """
     parsed = _parse_text(moment, operators) if isinstance(moment, str) else check_epoch(moment)
     try:

@@ -127,7 +127,7 @@ class RequestDates(NamedTuple):
         In this case, the service writes all dates with the offset that the zone has at the start of the range.
 
         If `text` is true, dates are written as texts. The note then recommends the date format iso, in which each date
-        includes its offset. The recommendation is omitted if the request already has this format.
+        includes its offset. The recommendation is omitted if the request already has the format iso.
         """
         if self.zone is None or not self.changes:
             return None
@@ -198,7 +198,7 @@ def dates_of(
 
     - The request may be sent again after a lost connection (`resent`), and must mean the same range each time.
     - A date depends on the zone, but the answer contains no dates as texts (`written` is false), as in the JSON
-      formats. Without such dates, the request cannot contain a zone.
+      formats. A request for an answer without dates as texts cannot contain a zone.
     - A date depends on the zone, and the offset of the zone changes. The service only knows fixed offsets.
 
     Without `resent`, an end of `now` is sent as `now`, so that the service's clock decides when the range ends.

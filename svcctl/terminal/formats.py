@@ -518,9 +518,9 @@ UNWRITTEN = frozenset(
 
 
 def alone(format: OutputFormat, *, keyed: bool = False) -> OutputFormat:
-    """Return the format for a single object. In json, the output is an object instead of a list.
+    """Return the format for a single object. In json, the output is then an object instead of a list.
 
-    With `keyed`, each row becomes a member of this object.
+    With `keyed`, this JSON object has a member for each row.
     """
     return format._replace(layout=_members if keyed else _objects) if format is FORMATS["json"] else format
 

@@ -223,18 +223,20 @@ the fraction.
 def _quarters(
     zone: tzinfo | None, date_format: str, offsets: bool, fraction: bool
 ) -> tuple[dict[int, Quarter | None], list[str], list[str]]:
-    """Return a cache, the texts of all minutes and seconds of an hour, and the texts of all fractions of a second.
+    """Return the three values from which `format_moments` makes texts.
 
-    The cache maps the number of a quarter of an hour to the parts that its texts have in common.
+    The first value is a cache, which the caller fills. It maps the number of a quarter of an hour to a Quarter. The
+    second value has the texts of all minutes and seconds of an hour, such as `59:59`. The third value has the texts of
+    all fractions of a second, such as `.999`.
     """
     seconds = [f"{minute:02}:{second:02}" for minute in range(60) for second in range(60)]
     return {}, seconds, [f".{at:03}" if fraction else "" for at in range(1000)]
 
 
 def _around_minutes(start: int, style: Style, fraction: bool) -> Quarter | None:
-    """Return the texts before and after the minutes. They are the same for all moments in a quarter of an hour.
+    """Return the parts of a text that are the same for all moments in the quarter of an hour that begins at `start`.
 
-    The quarter begins at `start`. Returns None if the texts differ in more than minutes, seconds and fraction.
+    Returns None if the texts of the moments differ in more than minutes, seconds and fraction.
     """
     point = ".000" if fraction else ""
     first, last = (format_moment(start + more, style, fraction=fraction) for more in (0, _QUARTER - 1000))

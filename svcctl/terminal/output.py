@@ -54,10 +54,10 @@ class Answer(PrintedRows, Protocol):
 class OutputSink:
     """A destination for data: stdout or a file.
 
-    A write raises ReaderClosed if the pipe is closed, and IncompleteResult if it fails for another reason. Nothing is
-    buffered, so other programs can read the data immediately after each write. `before` is called before each write. If
-    stdout is a pipe, `reader` is the file descriptor of the pipe. With this descriptor, a caller can check whether the
-    pipe still has a reader.
+    A write raises ReaderClosed if the pipe is closed, and IncompleteResult if the write fails for another reason.
+    Nothing is buffered, so other programs can read the data immediately after each write. The function `before` is
+    called before each write. If stdout is a pipe, `reader` is the file descriptor of the pipe. With this descriptor, a
+    caller can check whether the pipe still has a reader.
     """
 
     def __init__(
@@ -342,8 +342,8 @@ class Output:
     def watch(self, listing: Listing[Watched], looks: Iterable[Look], format: OutputFormat) -> None:
         """Print jobs each time their state is read from the service.
 
-        On a terminal, a table is updated in place, and a failure of the service is shown in its footer. Elsewhere, each
-        reading prints rows with the time, and a failure is printed as a note.
+        On a terminal, a table is updated in place, and a failure of the service is shown in its footer. Elsewhere, rows
+        with the time are printed after each reading, and a failure is printed as a note.
         """
         if format is FORMATS["table"] and self.is_terminal:
             style = LIST._replace(color=self._color, ellipsis=self._ellipsis)
@@ -425,7 +425,7 @@ class Output:
             yield from keyboard.until_left(items)
 
     def change(self, sign: str, text: str) -> None:
-        """Print a line of a difference.
+        """Print a line that shows an old or a new value.
 
         An old value has the sign `-` and is red, and a new value has `+` and is green.
         """

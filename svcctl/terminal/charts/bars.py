@@ -61,7 +61,7 @@ def bars(chart: ChartRows) -> Chart:
 
 
 def _silences(chart: ChartRows) -> list[int]:
-    """Return the number of periods without rows before each row of a chart, and after the last row.
+    """Return how many periods without rows precede each row of a chart, and how many follow the last row.
 
     All numbers are 0 if the length of the periods is not known, or if the rows are not in chronological order.
     """
@@ -93,7 +93,7 @@ def _labels(chart: ChartRows) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """A scale of `cells` terminal cells, from `low` (at most 0) to `high` (at least 0).
+    """A scale that maps the numbers from `low` (at most 0) to `high` (at least 0) to `cells` terminal cells.
 
     The first `before` cells are for negative numbers.
     """

@@ -22,9 +22,9 @@ from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.terminal.size import terminal_size
 
 CHECK = "svcctl.check"
-"""The key under which the `meta` of a Typer context has a function to call before each command of a group.
+"""A key of `meta`, the dictionary in a Typer context. The value is a function to call before each command of a group.
 
-A group of commands stores the function, which may raise an error to prevent the command.
+Each group that needs a check stores such a function, which may raise an error to prevent the command.
 """
 
 Function = TypeVar("Function", bound=Callable[..., Any])

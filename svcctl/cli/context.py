@@ -63,7 +63,7 @@ def _connect(
 class Context:
     """The context of a command.
 
-    A context is built once per run. Commands find the context in `ctx.obj`. Tests pass their own clock and other parts.
+    A context is built once per run. Commands find the context in `ctx.obj`. Tests replace the clock and other fields.
     """
 
     flags: Flags = NO_FLAGS
@@ -80,7 +80,7 @@ class Context:
     def with_flags(self, **changes: Any) -> Context:
         """Return a copy of the context with other global options.
 
-        Parts that depend on the global options are built again. The other parts are shared.
+        The client and other objects that are built on first use are built again. The clock and other fields are shared.
         """
         return replace(self, flags=self.flags._replace(**changes))
 
@@ -173,7 +173,8 @@ class Context:
     def late(self, seconds: float, otherwise: SvcctlError) -> SvcctlError:
         """Return the error to raise when the time of --max-time is over.
 
-        If the last request failed, the error has the message of this failure. If not, returns `otherwise`.
+        If the most recent request failed, the error has the message of this failure. If not, returns the error
+        `otherwise`.
         """
         trouble = self.diagnostics.trouble
         if trouble is None:
@@ -258,7 +259,7 @@ class Context:
         """Start the local service and print a note. If the service is already running, returns False.
 
         `unasked` means that the user did not ask for the start. Raises Unavailable if the service hangs. With
-        `unasked`, also raises Unavailable if the last service was run with --listen.
+        `unasked`, also raises Unavailable if the service was last run with --listen.
         """
         from svcctl.service import process
 

@@ -28,7 +28,7 @@ LIST_JOBS = "list the jobs with 'svcctl job list'"
 def _sorting(data: Data) -> str:
     """Say how to print rows in the order that a query asks for.
 
-    `sort` has the columns to sort by. `top` is the number of rows to print.
+    In the data, `sort` has the columns to sort by, and `top` is the number of rows to print.
     """
     top = f" --top {data['top']}" if "top" in data else ""
     return (
@@ -37,7 +37,7 @@ def _sorting(data: Data) -> str:
 
 
 def _clock_column(data: Data) -> str:
-    """Say how to combine a column of days with the column `column`, which has the times of day."""
+    """Say how to combine a column of days with a column of times of day, whose name is `column` in the data."""
     return f"add a column of days, and name both with --time-field {shlex.quote('DATE,' + data['column'])}"
 
 
@@ -71,24 +71,27 @@ def _format_option(data: Data) -> str:
 
 
 def _column_of_times(data: Data) -> str:
-    """Say how the user can specify which of the `columns` has the time.
+    """Say how the user can specify which of the `columns` in the data has the time.
 
-    If the format `format` was guessed, also say how to name another format.
+    If the data has a `format`, svcctl guessed this format of the file. Then also say how to name another format.
     """
     guess = f"; if its format is not {data['format']}, name it with {_format_option(data)}" if data["format"] else ""
     return f"name it with --time-field: {some(data['columns'])}{guess}; if no column has times, add one"
 
 
 def _destination(data: Data) -> str:
-    """Return an example of a destination of the type `type`, with examples of the missing `parameters`."""
+    """Return an example of a destination. In the data, `type` is its type.
+
+    In the data, `parameters` has the missing parameters with example values.
+    """
     options = (f"--dest-param {key}={value}" for key, value in data["parameters"].items())
     return " ".join(("for example: --dest", data["type"], *options))
 
 
 def how_to_start(data: Data) -> Advice:
-    """Say how to start the service again. `command` is the command that ran the service last.
+    """Say how to start the service again.
 
-    `command` is None if the service ran in the background.
+    In the data, `command` is the command that last ran the service; None if the service ran in the background.
     """
     if (command := data["command"]) is None:
         return Advice("start it with 'svcctl service start'")
@@ -217,9 +220,9 @@ HINTS: Mapping[str, Row] = {
 def hint_of(error: SvcctlError) -> Advice | None:
     """Return the hint for the reason of an error; None if there is no hint.
 
-    If `HINTS` has no row for the reason, the result names the log of the service. But it is None if the error has a
-    hint of its own, or does not contain the path of the log. The result is also None if the error lacks data that the
-    hint needs, or if a command in the hint would contain characters that cannot be printed.
+    If `HINTS` has no row for the reason, the result names the log of the service. But the result is None if the error
+    has a hint of its own, or does not contain the path of the log. The result is also None if the error lacks data that
+    the hint needs, or if a command in the hint would contain characters that cannot be printed.
     """
     row = HINTS.get(error.reason)
     if row is None:

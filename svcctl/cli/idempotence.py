@@ -22,8 +22,8 @@ ALLOWED = "--if-needed allows that"
 def done_if(wanted: bool, says_done: Callable[[ServiceError], bool], note: Note) -> Iterator[None]:
     """Print a note instead of raising an error, if the error says that there is nothing to do.
 
-    `says_done` returns whether an error of the block says that there is nothing to do. If `wanted` is false, every
-    error is raised, and a Conflict for which `says_done` is true gets a hint about --if-needed.
+    `says_done` returns whether an error of the block says that there is nothing to do. If `wanted` is false, as without
+    --if-needed, every error is raised, and a Conflict for which `says_done` is true gets a hint about --if-needed.
     """
     try:
         yield
@@ -59,9 +59,9 @@ def change_job(change: Callable[[str], Job], client: Client, job_id: str, wanted
 def create_domain(
     client: Client, name: str, plan: str, time: float | None, volume: float | None, note: Note, *, if_needed: bool
 ) -> Domain:
-    """Create a domain, and return it. With `if_needed`, an existing domain is returned if its values are the same.
+    """Create a domain, and return it. With `if_needed`, an existing domain with the given values is returned.
 
-    Otherwise, raises Conflict if the domain exists.
+    Any other existing domain of this name raises Conflict.
     """
     try:
         return client.create_domain(name, plan, time=time, volume=volume)

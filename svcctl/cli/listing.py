@@ -33,7 +33,7 @@ class ListOptions:
 def print_list(
     svc: Context, listing: Listing[T], read: Callable[[], Sequence[T]], options: ListOptions, nothing: str | None = None
 ) -> None:
-    """Check the options, then call `read` and print the list. `nothing` is the note to print if the list is empty."""
+    """Check the options, then print the objects that `read` returns. If there are none, print the note `nothing`."""
     chosen, selection = svc.format(options.format, lists=True), options.selection
     models = read()
     svc.output.records(listing, models, chosen, selection)

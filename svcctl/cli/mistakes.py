@@ -29,7 +29,7 @@ DATES = ("DATE", "TIME")
 CONFIRM = ("--yes", "--force")
 """Options that are never suggested, because they let a command delete or overwrite something."""
 VALUE = "svcctl.value"
-"""The key under which the `meta` of Typer's context has the value that caused an error, as it was typed."""
+"""A key of `meta`, the dictionary in a Typer context. The value is the typed text that caused an error."""
 LIKENESS = 0.8
 """The minimum likeness of a mistyped option and a suggested option, from 0 to 1. The dashes are not compared.
 
@@ -146,7 +146,7 @@ def _examples(option: Any) -> Iterator[str]:
 
 
 def _values(context: Any, option: Any) -> Iterator[str]:
-    """Yield a text with example values of an option, or with all values."""
+    """Yield a text with examples of the values of an option, or with all allowed values."""
     from svcctl.cli.completion.places import markers
 
     yield from (f"such as {text}" for text in _examples(option))

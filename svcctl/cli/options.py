@@ -241,9 +241,9 @@ def length_option(
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command in which each field of a dataclass is a separate option.
+    """Return the function of a command, with a separate option in place of each field of a dataclass.
 
-    The dataclasses are the types of parameters of `command`, or the types of fields of other dataclasses.
+    Parameters of `command` may have dataclasses as types, and so may the fields of these dataclasses.
     """
     signature = inspect.signature(command, eval_str=True)
 

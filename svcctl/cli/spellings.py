@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from svcctl.errors import Advice, CommandLine
 
 WORDS = "svcctl.words"
-"""The key under which the `meta` of Typer's context has the command's arguments as they were typed."""
+"""A key of `meta`, the dictionary in a Typer context. The value has the arguments as they were typed."""
 
 OPTIONS: Mapping[str, tuple[str, ...]] = {
     "--from": ("--since", "--start", "--begin", "--earliest"),

@@ -35,7 +35,7 @@ OTHERS = {
     "notReproducible": "that cannot be produced again",
     "notYet": "not there yet",
 }
-"""The members of a result that the sentence about it names last, each with the words that follow the number."""
+"""The members of a result that the sentence about the result names at its end. Each has the words after its number."""
 UNCOMPARED = ("missing", "noLongerThere", "notReproducible", "hidden")
 """The members of a result that count rows whose values were not compared."""
 METRICS = {
@@ -229,9 +229,10 @@ def finding_text(finding: Mapping[str, Any]) -> str:
 def query_command(finding: Mapping[str, Any], profile: str | None) -> CommandLine | None:
     """Return the command that prints the rows of a finding; None if the finding has no query or no dates.
 
-    The range of the command ends one millisecond after the date of the last row. If the query groups by period, the
-    last row has the date at which its period begins, so the range ends one period after this date. If the query groups
-    without a period, the command has the range of the job. The range is always within the range of the job.
+    The range of the command ends one millisecond after the date of the last row of the finding. If the query groups by
+    period, the last row has the date at which its period begins, so the range ends one period after this date. If the
+    query groups without a period, the command has the range of the job. The range is always within the range of the
+    job.
     """
     query, start, end = (finding.get(name) for name in ("query", "from", "to"))
     first, last = finding.get("range") or (None, None)

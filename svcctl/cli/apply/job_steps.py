@@ -198,8 +198,8 @@ class DomainJobs(Noun):
     def _replaced(self, wanted: WrittenJob, old: Job) -> Job:
         """Launch a job that continues the old job, and return the new job as soon as it runs.
 
-        Raises ServiceError if the new job is refused or fails. If the new job has not read any events, it is removed,
-        and the old job runs again.
+        Raises ServiceError if the new job is refused or fails. If the new job fails before it reads any events, the new
+        job is removed, and the old job runs again.
         """
         ran = old.status not in (JobStatus.STOPPED, JobStatus.COMPLETED)
         try:
@@ -278,7 +278,7 @@ def _check_files(wanted: WrittenJob, old: Job) -> None:
 
 
 def exported(job: Job) -> dict[str, Any]:
-    """Convert a job to an entry of a file. The entry has only the parts of the job that the service shows.
+    """Convert a job to the fields of a job in a YAML file. Parts that the service does not show are left out.
 
     svcctl's local service shows everything except the secrets.
     """

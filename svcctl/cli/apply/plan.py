@@ -81,7 +81,7 @@ _TITLES = {Action.CREATE: "new ", Action.CHANGE: "", Action.REMOVE: "removed "}
 def show(svc: Context, kind: str, where: str, steps: Sequence[PlanStep[Any, Any]], format: str | None) -> None:
     """Print the steps as lines with - and +, or in the format `format` if it is not None.
 
-    `kind` is `domain`, `role` or `job`. `where` is printed after each name.
+    `kind` is `domain`, `role` or `job`. `where` is a text to print after each name, such as ` in acme`.
     """
     if format is not None:
         changed = [

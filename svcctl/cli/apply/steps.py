@@ -30,7 +30,7 @@ class Noun(ABC):
     def check(self, step: Any) -> str | None:
         """Check a step before any step is carried out. Raises UsageError for a step that the service would refuse.
 
-        Returns a description of the unchecked parts; None if everything was checked.
+        Returns a text that names the parts of the step that were not checked; None if everything was checked.
         """
 
     def warnings(self, steps: Sequence[Any]) -> Iterable[str]:

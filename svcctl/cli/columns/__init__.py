@@ -11,7 +11,7 @@ LISTS = {
     "profile list": ("profile", "PROFILES"),
     "tables": ("tables", "TABLES"),
 }
-"""The commands with --columns and --sort, each with the module and the variable that have its columns."""
+"""The commands with --columns and --sort, each with the module and the variable that define its columns."""
 
 
 def column_names(command: str) -> tuple[str, ...]:

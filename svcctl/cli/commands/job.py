@@ -570,8 +570,8 @@ def _change(svc: Context, chosen: Chosen, change: Change, changed: str, format: 
 def _removal(svc: Context, chosen: Chosen) -> str:
     """Return the question to ask before jobs are removed.
 
-    The question names the jobs. If nobody can be asked, a question about several jobs has only their number. Raises
-    Reported if a job is unknown.
+    The question names the jobs. If nobody can be asked, the question becomes part of an error message, and several jobs
+    are counted instead of named. Raises Reported if a job is unknown.
     """
     known = {job.id: job for job in chosen.listed()}
 

@@ -48,9 +48,8 @@ def write(path: Path, text: str, *, comment: str | None = None) -> None:
 def remove(environment: Mapping[str, str], page_names: Iterable[str]) -> Removed:
     """Remove the scripts of all shells and the manual pages.
 
+    `page_names` are the names of this version's manual pages. Changed manual pages with other names are not reported.
     Raises UsageError for a file that cannot be read or removed.
-
-    `page_names` are the names of this version's manual pages. Changed files with other names are not reported.
     """
     removed, manual, names = Removed(), manual_directory(environment), set(page_names)
     for row in SHELLS.values():

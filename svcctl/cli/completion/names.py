@@ -66,7 +66,8 @@ class NameKind:
 def names(svc: Context, kind: str, of: str = "") -> Pairs:
     """Return the names of a kind, each with a short description.
 
-    The list is empty for an unknown kind, and after any error.
+    `of` is the domain, the table, the query or the command to which the names belong; empty for most kinds. The
+    returned list is empty for an unknown kind, and after any error.
     """
     if kind not in KINDS:
         return []

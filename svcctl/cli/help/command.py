@@ -95,7 +95,7 @@ def _summary(command: Any) -> str:
 
 
 def _names(option: Any) -> str:
-    """Return the names of an option, the short name first, and the name of its value."""
+    """Return one text with the names of an option, the short name first, and then the name of its value."""
     names = sorted(option.opts, key=lambda name: name.startswith("--"))
     text = ", ".join(names)
     if option.secondary_opts:

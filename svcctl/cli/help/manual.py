@@ -20,7 +20,7 @@ def pages(tree: Any) -> dict[str, str]:
 
 
 def _commands(group: Any, path: str) -> Iterator[Page]:
-    """Yield the help pages of all commands in a group. The page of an inner group precedes those of its commands."""
+    """Yield the help pages of all commands in a group. The page of an inner group precedes its commands' pages."""
     for name, command in group.commands.items():
         if not command.hidden:
             yield described(command, f"{path} {name}")

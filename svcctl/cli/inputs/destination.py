@@ -24,9 +24,9 @@ def read(
 ) -> Destination | None:
     """Return the destination; None if the user has given none of the options for destinations.
 
-    `type_` is the value of --dest. If it is not None, raises UsageError for an unknown type, a missing required key, or
-    a value that is not allowed. If it is None, the type in `file` is used without these checks. `endless` means that
-    the query has no end.
+    `type_` is the value of --dest, and `file` is the value of --dest-json. With --dest, raises UsageError for an
+    unknown type, a missing required key, or a value that is not allowed. Without --dest, the type in the file is used
+    without these checks. `endless` means that the query has no end.
 
     Calls `note` with a warning about an unknown type in `file`, and about each unknown key.
     """

@@ -64,7 +64,7 @@ class WrittenJob:
     hashes: Sequence[str]
     """Three hashes of the definition: with quotes as in the file, with all texts in quotes, and with no quotes.
 
-    A job has the same definition as this file if its hash is one of the three.
+    An existing job has the same definition as the job in the file if its hash is one of the three.
     """
     state: str
     warnings: Sequence[str]

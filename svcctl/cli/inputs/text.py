@@ -77,9 +77,9 @@ class InputLines:
 
 @contextmanager
 def as_file(source: Path, directory: Callable[[], Path]) -> Iterator[Path]:
-    """Yield the path of a file. Standard input, a pipe or a device is copied to a temporary file in `directory`.
+    """Yield the path of a regular file. Standard input, pipes and devices are copied to a temporary file.
 
-    Raises UsageError if there is no such file.
+    The function `directory` returns the directory for the temporary file. Raises UsageError if `source` does not exist.
     """
     if source.is_file() and str(source) != STDIN:
         yield source.absolute()

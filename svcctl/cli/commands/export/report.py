@@ -47,7 +47,7 @@ def print_windows(svc: Context, export: Export) -> None:
 
 
 def report(svc: Context, record: OpenRecord, workers: Workers, figures: dict[str, float], *, stops: bool) -> Summary:
-    """Run an export and report its summary. The metrics of the run are written into `figures`."""
+    """Run an export and report its summary. The metrics of the run are added to the mapping `figures`."""
     from svcctl.exports.run import ExportRun
     from svcctl.exports.workers.dispatch import RunProgress
 

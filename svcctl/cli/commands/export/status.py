@@ -83,7 +83,7 @@ def _list(svc: Context, format: str | None) -> None:
 
 
 def _whole(svc: Context, name: str) -> tuple[str | None, int | None]:
-    """Return the date up to which the export of a state is verified, and the number of missing windows.
+    """Return two values: the date up to which the export `name` is verified, and the number of its missing windows.
 
     The date is None if the export was never verified. If the list of exported files cannot be read, both values are
     None, and a note gives the reason.

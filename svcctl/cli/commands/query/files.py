@@ -138,9 +138,9 @@ def _loaded(
 
 
 def _tell(svc: Context, loaded: Loaded) -> None:
-    """Print notes on the lines that a load has skipped or changed.
+    """Print notes on files without events, and on the lines that a load has skipped or changed.
 
-    On a terminal, a note also has the number of loaded events.
+    On a terminal, also print the number of loaded events.
     """
     from svcctl.cli import loads
 

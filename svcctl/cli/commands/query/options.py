@@ -208,6 +208,6 @@ class QueryOptions:
         return None if self.follow else "now"
 
     def given(self, *names: str) -> str | None:
-        """Return the first of these options that was typed, such as `--every`; None if none of them was typed."""
+        """Return the first of the options `names` that was typed, such as `--every`; None if none of them was typed."""
         name = next((name for name in names if getattr(self, name) not in (None, False)), None)
         return None if name is None else f"--{name.replace('_', '-')}"

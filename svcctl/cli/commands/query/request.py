@@ -219,7 +219,7 @@ def _without_notes(chosen: RequestDates, options: QueryOptions) -> RequestDates:
 def _by_offset(request: QueryRequest, chosen: RequestDates) -> list[QueryRequest]:
     """Split the range of a request at the clock changes of the zone. Returns one request for each part.
 
-    The request is not split if its parts would return other rows than the whole request.
+    The request is not split if the rows of the parts could differ from the rows of the whole request.
     """
     if not outline(request.query or "").is_plain or (request.query_id, request.limit, request.skip) != (None,) * 3:
         return [request]

@@ -84,8 +84,8 @@ def load(
     """Load files into a table of a shared folder. Each file is a pair of a path and a name for messages.
 
     Returns None if the table already has a load with this `load_id`. With `create`, the folder is made if it does not
-    exist. If the load is interrupted, `given_up` is called with the result of the load, or with None if no events were
-    stored. The load runs in its own thread, so that Ctrl-C does not interrupt DuckDB.
+    exist. If the load is interrupted, the function `given_up` is called with the result of the load, or with None if no
+    events were stored. The load runs in its own thread, so that Ctrl-C does not interrupt DuckDB.
     """
     extras.need("service", "the local service")
     from svcctl.service.loading import shared_folder
@@ -112,7 +112,8 @@ def load(
 def readers(svc: Context, uri: str, table: str) -> tuple[str, ...]:
     """Return the jobs that read a table of a shared folder.
 
-    The local service knows these jobs only if it runs with this folder. If it does not answer, the result is empty.
+    The local service knows these jobs only if it runs with this folder. If the service does not answer, the result is
+    empty.
     """
     from svcctl.api import own_service
     from svcctl.service import process

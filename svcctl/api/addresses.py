@@ -128,8 +128,8 @@ _HASHED_NAME = r"[0-9a-f]{8}\.[0-9]+"
 def _trusting(source: str, path: str) -> ssl.SSLContext:
     """Return a TLS context that trusts the certificates in a file.
 
-    Raises UsageError if the file has no certificate. `source` describes where the path comes from, and is part of the
-    message.
+    Raises UsageError if the file has no certificate. `source` describes where the path of the file comes from, and is
+    part of the message.
     """
     import ssl
 

@@ -248,8 +248,8 @@ class Client:
     def start_job(self, job_id: str) -> Job:
         """Start a stopped job. The job continues at the position where it stopped.
 
-        Raises ServiceError if the job stops again at once with an error. Raises Conflict if the service answers
-        with any other state that does not lead to RUNNING.
+        Raises ServiceError if the job stops again at once with an error. Otherwise, raises Conflict
+        if the new state is not RUNNING, COMPLETED, CREATED or RECONNECTING.
         """
         states = ("RUNNING", "COMPLETED", "CREATED", "RECONNECTING")
         return self._change_job("GET", "/start", job_id, "started", states)

@@ -30,9 +30,9 @@ class Form(NamedTuple):
     any_case: bool = False
     """Whether the case of the value is ignored."""
     read: Callable[[str], Any] = str
-    """A function that converts an unquoted text in a YAML file to a JSON value.
+    """A function that converts an unquoted text in a YAML file to a JSON value, such as a number.
 
-    Returns None if the text is not such a value.
+    Returns None if the text cannot be converted.
     """
 
 
@@ -295,7 +295,8 @@ def mistakes(destination: Destination, *, endless: bool) -> Iterator[tuple[str, 
     """Yield the key of each parameter with an invalid value, and the problem, such as `must be true or false`.
 
     The problem does not quote the value, which may be a secret. A number may also be a text, as on a command line.
-    Parameters of unknown destination types are not checked. `endless` says that the query has no end.
+    Parameters of unknown destination types are not checked. `endless` says that the query has no end, which
+    forbids some values.
     """
     row = TYPES.get(canonical_type(destination.type))
     values = {key.lower(): value for key, value in destination.params.items() if value not in (None, "")}

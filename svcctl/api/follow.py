@@ -91,7 +91,7 @@ class Memory:
         """Return the start of the query that is sent after a break, and the delivered rows that must be skipped.
 
         The start is in epoch seconds. For a query with `groups`, the start is the newest second. For other queries, the
-        start is after the last second with forgotten rows; None if no rows are forgotten. Raises IncompleteResult if
+        start is one second after the newest forgotten rows; None if no rows are forgotten. Raises IncompleteResult if
         rows of the newest second are forgotten.
         """
         if self._newest is not None and groups and (self._forgotten is None or self._forgotten < self._newest):
@@ -159,9 +159,9 @@ class Follow:
         less time than the delay before it.
         """
         self._delay = 0.0
-        """The delay before the last attempt to connect, in seconds."""
+        """The delay before the latest attempt to connect, in seconds."""
         self._answered: float | None = None
-        """The time at which the service answered the last attempt; None if the service did not answer."""
+        """The time at which the service answered the latest attempt; None if the service did not answer."""
         self._limit, self._recounted = _limits(request)
         self._groups = outline(request.query or "").has("group")
         self.columns: Sequence[ResultColumn] = ()
@@ -176,12 +176,12 @@ class Follow:
         self._since: str | None = None
         """The time at which the connection broke, as text; None while no rows are missing."""
         self._again = 0.0
-        """The time of the last row after reconnecting; 0 before reconnecting.
+        """The arrival time of the latest row since the reconnection; 0 before reconnecting.
 
-        Until a row arrives, this is the time of the reconnection.
+        Until a row arrives, the value is the time of the reconnection.
         """
         self._behind = 0.0
-        """The time of the last reconnection, in epoch seconds of the service's clock."""
+        """The time of the latest reconnection, in epoch seconds of the service's clock."""
 
     def __enter__(self) -> Self:
         self._connect()

@@ -118,7 +118,7 @@ def _ambiguous(text: str, jobs: Sequence[Job], *, called: bool) -> UsageError:
 
 
 def namesakes(job: Job, jobs: Iterable[Job]) -> str | None:
-    """Return a sentence about other jobs with the same friendly name; None if there are none."""
+    """Return a sentence about the other jobs that have the friendly name of `job`; None if there are none."""
     others = [other for other in jobs if other.friendly_name == job.friendly_name and other.id != job.id]
     if not others or not job.friendly_name:
         return None
@@ -137,7 +137,7 @@ def hint(text: str, jobs: Iterable[Job] = ()) -> str | None:
 
 
 def shortest(ids: Iterable[str]) -> int:
-    """Return the number of characters that are needed to distinguish these IDs, at least SHOWN_ID_CHARS."""
+    """Return the number of characters that are needed to distinguish the IDs of jobs, at least SHOWN_ID_CHARS."""
     ordered = sorted({job_id.lower() for job_id in ids})
     return max([SHOWN_ID_CHARS, *(_alike(job_id, next_id) + 1 for job_id, next_id in pairwise(ordered))])
 

@@ -44,7 +44,8 @@ def wait_for(
 
     `deadline` is a time on the clock time.monotonic. With a deadline, requests without an answer are repeated until the
     deadline. Raises Unavailable after the deadline. Raises Conflict or ServiceError as soon as the job can no longer
-    reach one of `states` by itself. `seen` is called with the job before each pause, and may raise an error.
+    reach one of `states` by itself. `seen` is called with the job before each pause between requests, and may
+    raise an error.
     """
     while True:
         state = f"unknown, not {' or '.join(sorted(states))}"

@@ -1,8 +1,8 @@
 r"""Write and read JSON, and distinguish bytes that are not UTF-8 from halves of surrogate pairs.
 
-Python decodes a byte that is not UTF-8 as a lone surrogate, U+DC80 to U+DCFF. A JSON escape such as \udce9, which is
-half of a surrogate pair, is decoded as the same character. This module distinguishes the two. A byte that is not UTF-8
-is written unchanged, for example in csv. Half of a surrogate pair is never written as a byte.
+Python decodes a byte that is not UTF-8 as a lone surrogate, U+DC80 to U+DCFF: the byte E9 becomes U+DCE9. The JSON
+escape \udce9, which is half of a surrogate pair, becomes U+DCE9, too. This module distinguishes the two. A byte that
+is not UTF-8 is written unchanged, for example in csv. Half of a surrogate pair is never written as a byte.
 """
 
 from __future__ import annotations

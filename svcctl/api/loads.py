@@ -181,7 +181,7 @@ class Loaded:
 
     @property
     def end(self) -> int | None:
-        """The first millisecond after the last event; None if there are no events."""
+        """The millisecond after the newest event; None if there are no events."""
         return None if self.newest is None else self.newest + 1
 
     @property

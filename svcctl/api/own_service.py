@@ -167,7 +167,7 @@ def table_names(client: Client) -> Collection[str] | None:
 
 
 def table(client: Client, name: str) -> TableExtent:
-    """Return a table with its content and its readers.
+    """Return a table with its content, and with the jobs and saved queries that read the table.
 
     Raises NotFound if the table does not exist, or if the service is not svcctl's own.
     """
@@ -255,8 +255,9 @@ def load(
 ) -> Loaded | None:
     """Load files on the service's machine into a table. Each element of `files` is a path and a name for messages.
 
-    Returns None if the table already has a load with this `load_id`. If a `load_id` is given, the request is sent again
-    when its answer is lost. `attempt` is an ID of this load for a later call of `load_ended`.
+    `load_id` identifies the load, so that the service does not load the files twice. Returns None if the table already
+    has a load with this ID. With a `load_id`, the request is sent again when its answer is lost. `attempt` is another
+    ID of the load, for a later call of `load_ended`.
     """
     body = {
         "files": [{"path": path, "name": name} for path, name in files],

@@ -290,7 +290,7 @@ def _items(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def counting(text: str, every: str = "") -> str:
-    """Return a query that counts the rows of another query. The other query must have no group.
+    """Return a new query that counts the rows of the query `text`, which must have no group.
 
     If `every` is a period such as `every 60s`, the new query counts the rows of each period. If `every` is empty, the
     new query counts all rows. A select before `from` is removed, because it does not change the count. Pragmas stay
@@ -303,7 +303,7 @@ def counting(text: str, every: str = "") -> str:
 
 
 def selecting(text: str, columns: Sequence[str]) -> str:
-    """Return a query for some columns of another query's answer. The other query must have no group.
+    """Return a new query for some columns of the answer to the query `text`, which must have no group.
 
     A select before `from` is applied last, so it is moved after the other clauses. Pragmas stay after all clauses.
     """

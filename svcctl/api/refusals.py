@@ -146,7 +146,7 @@ class Refusal(NamedTuple):
         )
 
     def of(self, cid: str | None) -> Refusal:
-        """Return the same error with `cid` as the ID of the request. An ID from the body is not replaced."""
+        """Return a copy of this error with `cid` as the ID of the request. An ID from the body is not replaced."""
         return self._replace(cid=self.cid or cid)
 
     def in_one_line(self) -> str:
@@ -195,8 +195,8 @@ def read_refusal(payload: Any) -> Refusal | None:
 def _hinted(message: Any, causes: Any) -> tuple[str, str | None]:
     """Split a message of the form `<cause>; <hint>` into the cause and the hint.
 
-    The message is split only if `causes` has two elements and the message begins with the second element. Otherwise,
-    the hint is None.
+    `causes` is the list of causes in the same body. The message is split only if this list has two elements, and the
+    message begins with the second cause. Otherwise, the hint is None.
     """
     whole = _line(message)
     cause = _line(causes[1]) if isinstance(causes, list) and len(causes) == 2 else ""
@@ -238,7 +238,7 @@ def is_error_line(payload: Any) -> bool:
     """Return whether a single line of json/simple is an error and not a row.
 
     An error has only fields in `_ENVELOPE_FIELDS`. It must also have a member `error` that is an object, or all fields
-    of one set in `_MARKS`.
+    of one set in `_MARKS`, such as `success` and `msg`.
     """
     if not isinstance(payload, Mapping) or lone_refusal(payload, exact=False) is None:
         return False

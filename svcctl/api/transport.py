@@ -74,7 +74,7 @@ T = TypeVar("T")
 
 
 class Exchange:
-    """One request and the head of its answer, with masked secrets.
+    """One request, and the status and headers of its answer, with masked secrets.
 
     Without an answer, `status` is None and `failure` is the reason. `changes` says whether the request may change
     something in the service.
@@ -155,12 +155,12 @@ Event = Exchange | Retry | UnprovenEnd
 
 
 class RepeatableRequest(NamedTuple):
-    """A call: a request to the service that may be sent several times. Each attempt builds a new request from the call.
+    """A call to the service, which may need several attempts. Each attempt builds a new HTTP request from the call.
 
     `repeatable` says that the service may carry out the call twice without harm. `reseller` marks an operation for
     resellers. `endless` says that a long time may pass between two parts of the answer. `whole` says that the answer
-    begins only after the service has computed the whole answer. With `as_is`, the answer to the last
-    attempt is returned even if this answer states an error.
+    begins only after the service has computed the whole answer. With `as_is`, the answer to the last attempt is
+    returned even if this answer states an error.
     """
 
     method: str
@@ -231,7 +231,7 @@ class Sender:
         of this result. `read` raises Unavailable for an unusable answer.
 
         If a reply was lost, the service may have carried out the call. So `after_loss` is called before the next
-        attempt. If its result is not None, the result is returned, and there is no further attempt.
+        attempt. If the result of `after_loss` is not None, this result is returned, and there is no further attempt.
 
         Raises UsageError for a call that the guard refuses.
         """
@@ -382,7 +382,8 @@ class Sender:
 def _doubtful(*, changes: bool) -> Iterator[None]:
     """Add a hint if the `with` block raises an error about an unusable answer.
 
-    The hint says that the service may have carried out the request. Without `changes`, no hint is added.
+    The hint says that the service may have carried out the request. If `changes` is false, no hint is added,
+    because the request can be repeated without harm.
     """
     try:
         yield

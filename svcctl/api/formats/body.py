@@ -63,8 +63,8 @@ def is_json(body: bytes) -> bool:
 def whole(response: Response, most: int = MAX_WHOLE, *, marks_end: Callable[[bytes], bool] = is_json) -> bytes:
     """Read the whole body, and close the answer. Raises Unavailable if the body has more than `most` bytes.
 
-    If the connection did not end properly, the body may be cut off. Such a body counts as complete if `marks_end(body)`
-    is true, or if the request's function `accepts` returns True.
+    If the connection did not end properly, the body may be cut off. Such a body counts as complete if its content
+    shows that nothing is missing (`marks_end(body)`), or if the request's function `accepts` returns True.
     """
     body = bytearray()
     cause = None

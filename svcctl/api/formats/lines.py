@@ -87,11 +87,11 @@ class LineFormat(NamedTuple):
     def packed(
         self, chunks: Iterable[bytes], delivered: Delivered, pack: Callable[[bytes], T | None], size: Callable[[], int]
     ) -> Iterator[T | list[tuple[Any, ...]]]:
-        """Yield the rows in blocks. Each block is a result of `pack`, or a list of decoded rows.
+        """Yield the rows in blocks, converted by `pack`.
 
-        The format must have metadata. `pack` is called with the lines of each block. If `pack` returns None, the block
-        is yielded as decoded rows. `size` returns the minimum size of the next block in bytes. Only the last block may
-        be smaller. The columns are known before the first call of `pack` or `size`.
+        The format must have metadata. `pack` is called with the lines of each block, and its result is yielded. If the
+        result is None, a list of decoded rows is yielded. `size` returns the minimum size of the next block in bytes.
+        Only the last block may be smaller. The columns are known before the first call of `pack` or `size`.
         """
         blocks = self.raw(chunks, delivered)
         next(blocks, None)
@@ -175,7 +175,8 @@ class LineFormat(NamedTuple):
     def _first_value(self, line: bytes, others: bytes, delivered: Delivered) -> Any:
         """Parse the first line of an answer. If the line states an error, raise the error.
 
-        Raises MalformedAnswer for any other JSON value that is neither a row nor metadata.
+        `others` are the lines after the first line, because an error may have several lines. Raises MalformedAnswer for
+        JSON that is neither an error, nor a row, nor metadata.
         """
         value = _parse(line)
         if value is _UNREADABLE and not delivered.exact and is_error_line(_parse(line + others)):

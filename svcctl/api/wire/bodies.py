@@ -30,7 +30,7 @@ class Framing(Protocol):
     def take(self, box: bytearray, start: int, end: int) -> tuple[bytes, int]:
         """Return the part of the body that arrived in `box[start:end]`, and the index at which the next call starts.
 
-        `box` is the buffer of the connection. Between parts of a body, it can also contain the sizes of chunks.
+        `box` is the buffer of the connection. Between parts of a body, the buffer can also contain the sizes of chunks.
         """
         ...
 

@@ -127,7 +127,7 @@ class Connection:
         """Finish an answer that was read to its end.
 
         Returns whether the connection can be kept for another request. `lasting` says whether the head of the answer
-        allows this.
+        allows another request.
         """
         self._idle_since = time.monotonic()
         if self._reader is not None:
@@ -204,7 +204,7 @@ class Connection:
 
 
 def _waits(secure: bool) -> tuple[tuple[type[OSError], ...], tuple[type[OSError], ...]]:
-    """Return the errors of a socket that is not readable yet, and the errors of a socket that is not writable yet."""
+    """Return two tuples: the exceptions for a socket that is not readable yet, and for one that is not writable yet."""
     if not secure:
         return (BlockingIOError,), ()
     from ssl import SSLWantReadError, SSLWantWriteError

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class LayeredTLS:
-    """A TLS connection inside another TLS connection, which is called the carrier.
+    """A TLS connection inside another TLS connection. The outer connection is called the carrier.
 
     The class has the methods of an SSLSocket that svcctl uses. Reading raises SSLEOFError if the carrier ends before
     the inner connection has received the message close_notify.

@@ -17,8 +17,9 @@ from svcctl.profiles.store import Fields
 def in_arguments(pairs: list[str], secret: Callable[[str], str]) -> dict[str, str]:
     """Return the fields in arguments of the form `FIELD=VALUE`.
 
-    For `FIELD=-`, the value is the result of `secret(FIELD)`. Raises UsageError for an argument of another form. Also
-    raises UsageError if an argument contains a secret, because other users can see command lines.
+    For `FIELD=-`, the function `secret` is called with the name of the field, and returns the value. Raises
+    UsageError for an argument of another form. Also raises UsageError if an argument contains a secret, because other
+    users can see command lines.
     """
     fields: dict[str, str] = {}
     for pair in pairs:
@@ -98,16 +99,20 @@ def with_absolute_paths(fields: Mapping[str, str]) -> dict[str, str]:
 
 
 class Ask(Protocol):
-    """A function that shows the prompt `what` to a person and returns the answer. A `hidden` answer is not echoed."""
+    """A function that shows the prompt `what` to a person and returns the answer.
+
+    With `hidden`, the answer is not echoed.
+    """
 
     def __call__(self, what: str, *, hidden: bool) -> str: ...
 
 
 def ask_missing(stored: Fields, changes: Mapping[str, str], ask: Ask, note: Callable[[str], None]) -> dict[str, str]:
-    """Prompt for the fields that a connection needs. Fields in `stored` or `changes` are not prompted for.
+    """Prompt for the fields that a connection needs and that are not set yet.
 
-    Returns the answers by field. A field without an answer is not in the result. If an answer cannot be used, `note` is
-    called with the reason before the next prompt.
+    `stored` contains the fields of the profile so far, and `changes` contains the fields that the command sets. Returns
+    the answers by field. A field without an answer is not in the result. If an answer cannot be used, `note` is called
+    with the reason before the next prompt.
     """
     new_fields = {key for key, text in changes.items() if text}
     field_names = {key.removesuffix("_file").removesuffix("_command") for key in (*stored, *new_fields)}

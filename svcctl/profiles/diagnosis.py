@@ -56,7 +56,7 @@ OK, WARNING, NO, FAILED, SKIPPED = "ok", "warning", "no", "failed", "-"
 
 @dataclass(frozen=True, slots=True)
 class StepFinding:
-    """The finding of a step of the diagnosis that did not fail.
+    """The finding of a diagnosis step that did not fail.
 
     `next` is advice to the user; empty if the user need not do anything.
     """
@@ -458,8 +458,8 @@ def _surprise(subject: TestedProfile, name: str) -> SvcctlError | None:
     """Return the error of an operation if the error shows that the service does not work properly; otherwise None.
 
     A missing permission, an unknown path and an unavailable service do not count. An error of the test query counts
-    only if another operation fails with the same message. This happens if the domain of the account is disabled or
-    pending.
+    only if another operation fails with the same message. Both messages are the same if the domain of the account
+    is disabled or pending.
     """
     error = subject.answers[name]
     if isinstance(error, CredentialsError | Unavailable) or (isinstance(error, NotFound) and not _is_ours(error)):

@@ -288,13 +288,14 @@ def misspelled_variables(environment: Mapping[str, str]) -> Iterator[str]:
 
 _PREFIX = "SVCCTL_"
 _PREFIX_CHARS = len(_PREFIX) + 1
-"""Two names of variables can be similar only if their first characters are equal. This is the number of characters."""
+"""The length of the beginning that two similar names of variables must share, in characters."""
 
 
 def _without_credentials(fields: Fields, flags: Mapping[str, Any]) -> Fields:
     """Return the fields of a profile without its credentials.
 
-    The field `auth` stays if `flags` contains a token and `auth` is not `signature`.
+    If `flags` (the options of the command line, or the arguments of a call) contains a token, the field `auth` stays,
+    unless its value is `signature`.
     """
     names = {field for name in CREDENTIALS for field in PROFILE_SETTINGS[name].fields}
     if flags.get("token") is not None and fields.get("auth") != "signature":

@@ -33,7 +33,7 @@ CONFIG_ENVIRONMENT = "SVCCTL_CONFIG"
 
 @dataclass(frozen=True, slots=True)
 class ProfileSetting(Setting):
-    """A setting of profiles."""
+    """A setting of profiles, such as `base_url` or `timeout`, with the rules for its value."""
 
     secret: bool = False
     header: bool = False

@@ -69,7 +69,7 @@ def advice_of(*texts: str | None) -> Advice | None:
 
 
 class ErrorSubject(NamedTuple):
-    """The object in a file to which an error refers: its kind and its name.
+    """An object to which an error refers, such as a job in a file: its kind and its name.
 
     `place` is the file, and the line if the line is known. `repeats` says that the failed operation can safely be
     repeated, even if a part of the operation was done.

@@ -46,7 +46,7 @@ _PEM = r"pem(?:$|[._-])"
 _CERTIFICATE = r"(?:^|[._-])(?:ca|cert(?:ificate)?s?|chain)(?:$|[._-]|pem)"
 """A regular expression for the names of certificates, which are public.
 
-The expression is applied to names that `_PEM` matches.
+The expression is applied only to names with the word `pem`, a file format of keys and certificates.
 """
 _HARMLESS = r"(?:location|file|path|type|provider|class|serializer|algorithm|endpoint[._-]?url)$"
 """A regular expression for names whose values are not secret, such as `token_path` and `keystore_type`."""
@@ -138,7 +138,7 @@ def did_you_mean(name: str, candidates: Iterable[str], *, words: bool = True) ->
 
 
 def among(name: str, candidates: Iterable[str], what: str) -> str | None:
-    """Return a hint with the candidate most similar to `name`, and with the first candidates.
+    """Return a hint with the candidate most similar to `name`, and with up to 20 candidates in alphabetical order.
 
     Returns None if there are no candidates. `what` is the noun for the candidates, in the plural.
     """
@@ -153,7 +153,7 @@ def choices(names: Iterable[str]) -> str:
 
 
 def some(names: Sequence[str], most: int = NAMED) -> str:
-    """Return a text with the first names, and with the number of further names."""
+    """Return a text with at most `most` names, and with the number of further names."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
@@ -167,7 +167,7 @@ def suggesting(
 ) -> Iterator[None]:
     """Add a note to a NotFound error in the `with` block. The note suggests the candidate most similar to `name`.
 
-    If no candidate is similar and the error has no hint, the note lists the first candidates. For this list, `what`
+    If no candidate is similar and the error has no hint, the note lists up to 20 candidates. For this list, `what`
     must be the noun for the candidates, in the plural. `candidates` is called only after an error. `when` decides
     whether the error gets a note.
     """

@@ -195,7 +195,7 @@ def _status(svc: Context) -> Status:
 
 @app.command()
 def confirm_loss(ctx: typer.Context) -> None:
-    """Confirm that the local service has lost events, and end the notes about the loss
+    """Acknowledge that events of the local service are lost, and stop the notes about this
 
     'svcctl service status' shows which events are lost. If you can, first restore the service's file of events from a
     backup.

@@ -297,7 +297,7 @@ class OpenRecord:
     def interrupt(self) -> None:
         """Save the record of a run that was interrupted by an error.
 
-        If the export has no state, and its new record has no windows, the record file is removed.
+        A new record that names no files is removed instead, unless the export was started with --state.
         """
         with suppress(SvcctlError):
             self.note_columns()

@@ -198,7 +198,10 @@ class DeliveryBatches:
         self._save(self._saved.progress.checkpoint.memo)
 
     def _save(self, memo: Memo, steps: Iterable[StepEntry] = (), files: Iterable[FileEntry] = ()) -> None:
-        """Save that all written rows are delivered. Also save the destination's memo, and add entries to the log."""
+        """Save that all written rows are delivered, and add entries to the log.
+
+        `memo` is data that the destination needs to continue, such as the number of its next file.
+        """
         assert self.step is not None
         progress = JobProgress(self.written, self._date, Checkpoint(self.step, memo, late=self.late))
         self._saved.save(progress, steps, files)

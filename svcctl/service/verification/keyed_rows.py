@@ -330,11 +330,11 @@ class PartitionComparison:
         return self._job.sent
 
     def _hidden_from(self, skip: SkippedRows, hidden: int | None) -> int:
-        """Return the number of the first missing row whose message may exist, but cannot be read yet.
+        """Return the number of the first row in `skip` that may be hidden by an open transaction.
 
-        An open transaction prevents reading from the offset `hidden` on. `skip` is the gap of the missing rows. Only in
-        a gap after the last message can a row have such a message. The offset of this message is below the offset that
-        the job has saved. If there is no such row, return the number after the last delivered row.
+        `skip` describes a range of missing rows. `hidden` is the first offset that cannot be read because of the
+        transaction; None if no transaction is open. Rows can be hidden only if no later message was read. If no row
+        can be hidden, return the number of rows that the job has delivered.
         """
         if skip.offset is not None or self._job.offset is None or hidden is None:
             return self._job.sent

@@ -106,10 +106,10 @@ class ChartRows:
 def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style: Style) -> ChartRows:
     """Choose the column to draw, and the columns that label the rows.
 
-    The labels are columns that are not numeric, and all numeric columns before the column to draw. The column to draw
-    is the first numeric column with which no two rows have the same labels, if there is one. A grouping key is drawn
-    only if there is no other numeric column. Raises UsageError if no column can be drawn, or if no column can label the
-    rows.
+    The numeric columns are tried in their order. The labels of a tried column are the values in the columns of text,
+    and in the numeric columns before it. The first column for which all rows have different labels is drawn. If there
+    is no such column, the first numeric column is drawn. Keys of the group are tried only if no other column is
+    numeric. Raises UsageError if there is no numeric column, or no column for labels.
     """
     numbers = [at for at, column in enumerate(columns) if column.type in NUMERIC]
     numbers = [at for at in numbers if columns[at].name not in style.keys] or numbers

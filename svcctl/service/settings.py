@@ -115,7 +115,7 @@ ENGINE = _setting(
 )
 SPARK_TOKEN = _setting("SVCCTL_SPARK_TOKEN", "token for Spark; requires TLS, except for Spark on the same machine")
 SPARK_CA_BUNDLE = _setting(
-    "SVCCTL_SPARK_CA_BUNDLE", "file of certificates to trust for Spark, which must use TLS", absolute
+    "SVCCTL_SPARK_CA_BUNDLE", "file of certificates to trust for Spark; only for Spark with TLS", absolute
 )
 
 SERVICE_SETTINGS = (

@@ -20,7 +20,7 @@ _DIRECTIVE = re.compile(r"(?m)^#(\w[\w-]*)(:[ \t]*|[^\w\r\n])(.*?)[ \t]*\r?$")
 
 
 def heading(name: str, head: bytes) -> csv.CsvHeading:
-    """Find the heading of a file that begins with `head`.
+    """Find the comment with the names of the fields. `head` has the first bytes of the file.
 
     Raises UsageError if no comment names the fields, or if there are too many fields.
     """

@@ -330,11 +330,10 @@ class PartitionComparison:
         return self._job.sent
 
     def _hidden_from(self, skip: SkippedRows, hidden: int | None) -> int:
-        """Return the number of the first row in `skip` that may be hidden by an open transaction.
+        """Return the number of the first missing row that an open transaction may hide.
 
-        `skip` describes a range of missing rows. `hidden` is the first offset that cannot be read because of the
-        transaction; None if no transaction is open. Rows can be hidden only if no later message was read. If no row
-        can be hidden, return the number of rows that the job has delivered.
+        `skip` has the missing rows, and `hidden` is the first offset that cannot be read. If no row can be hidden, the
+        result is larger than the numbers of all rows.
         """
         if skip.offset is not None or self._job.offset is None or hidden is None:
             return self._job.sent

@@ -106,10 +106,9 @@ class ChartRows:
 def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style: Style) -> ChartRows:
     """Choose the column to draw, and the columns that label the rows.
 
-    The numeric columns are tried in their order. The labels of a tried column are the values in the columns of text,
-    and in the numeric columns before it. The first column for which all rows have different labels is drawn. If there
-    is no such column, the first numeric column is drawn. Keys of the group are tried only if no other column is
-    numeric. Raises UsageError if there is no numeric column, or no column for labels.
+    A numeric column is drawn. It is a key of the group only if no other column is numeric. The columns of text, and the
+    numeric columns before the drawn column, label the rows. Raises UsageError if no column is numeric, or if no other
+    column can label the rows.
     """
     numbers = [at for at, column in enumerate(columns) if column.type in NUMERIC]
     numbers = [at for at in numbers if columns[at].name not in style.keys] or numbers
@@ -119,7 +118,7 @@ def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style:
         for index, measure in enumerate(numbers)
         if texts or index
     ]
-    for choice in choices:
+    for choice in choices:  # take the first column for which no two rows have the same labels
         row_names = {tuple(map(str, (row[at] for at in choice.names))) for row in rows}
         if len(row_names) == len(rows):
             return choice

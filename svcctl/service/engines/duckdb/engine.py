@@ -129,7 +129,7 @@ class DuckDBEngine(Reading):
         self.close()
 
     def check(self) -> None:
-        """Do nothing, because the file is open."""
+        """Check that the tables can be read. This is always so while the file of this engine is open."""
 
     def tables(self) -> Mapping[str, Table]:
         """Return the stored tables, keyed by name.

@@ -326,8 +326,8 @@ class Record:
         """Return the entries without known damage, and the lost entries.
 
         The file of a lost entry is missing or damaged. A lost entry comes with the text `no file` or `damaged`. Damage
-        is found only if the size of the file has changed. If a merged file is not published yet, the entries of its
-        windows are returned instead of the entry of the file.
+        is found only if the size of the file has changed. If the file of several windows is not complete yet, the
+        result has the entries of the windows instead of the entry of the file.
         """
         starts = sorted(window.start for window in self.entries)
 

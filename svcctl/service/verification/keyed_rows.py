@@ -330,10 +330,10 @@ class PartitionComparison:
         return self._job.sent
 
     def _hidden_from(self, skip: SkippedRows, hidden: int | None) -> int:
-        """Return the number of the first missing row that an open transaction may hide.
+        """Split a range of missing rows, `skip`, where an open transaction begins to hide rows.
 
-        `skip` has the missing rows, and `hidden` is the first offset that cannot be read. If no row can be hidden, the
-        result is larger than the numbers of all rows.
+        Return the number of the first hidden row. All messages from the offset `hidden` on are hidden. If no row is
+        hidden, the result is a number after the range.
         """
         if skip.offset is not None or self._job.offset is None or hidden is None:
             return self._job.sent

@@ -106,9 +106,9 @@ class ChartRows:
 def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style: Style) -> ChartRows:
     """Choose the column to draw, and the columns that label the rows.
 
-    A numeric column is drawn. It is a key of the group only if no other column is numeric. The columns of text, and the
-    numeric columns before the drawn column, label the rows. Raises UsageError if no column is numeric, or if no other
-    column can label the rows.
+    The drawn column is numeric. A numeric column after `group by` is drawn only if there is no other numeric column.
+    The columns of text, and the numeric columns before the drawn column, label the rows. Raises UsageError if no column
+    is numeric, or if no other column can label the rows.
     """
     numbers = [at for at, column in enumerate(columns) if column.type in NUMERIC]
     numbers = [at for at in numbers if columns[at].name not in style.keys] or numbers

@@ -107,7 +107,7 @@ def _check_table(text: str, options: QueryOptions) -> None:
 def _loaded(
     svc: Context, options: QueryOptions, draft: QueryRequest, reading: LoadOptions, selection: Selection
 ) -> Iterator[tuple[str, Loaded]]:
-    """Load the files within --max-time into a table that exists during the block.
+    """Load the files into a table that exists during the `with` block. The load may take at most --max-time.
 
     Yields the ID of the table, and the result of the load.
     """

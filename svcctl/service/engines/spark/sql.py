@@ -1,8 +1,7 @@
 """Writes Spark's SQL with sqlglot, and corrects the SQL where Spark differs from the query language.
 
 The results are the same as in the embedded engine. Aggregates skip nulls. A number halfway between two results is
-rounded away from zero. Percentiles are interpolated linearly, with the operations in the same order. Zeros keep their
-sign.
+rounded away from zero. Percentiles are interpolated linearly. Zeros keep their sign.
 """
 
 from __future__ import annotations

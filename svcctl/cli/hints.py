@@ -166,7 +166,7 @@ HINTS: Mapping[str, Row] = {
     "large-json-object": ("if its events are in a member, name that member with --events-in",),
     "no-members": lambda data: f"leave out --events-in, or name the format with {_format_option(data)}",
     "events-in-comments": lambda data: (
-        f"if they are events, name their format with {_format_option(data)}; if not, leave out the file"
+        f"if they are events, name their format, as in {_format_option(data)} log; if not, leave out the file"
     ),
     "seconds-or-milliseconds": ("add --time-format epoch for seconds, or --time-format epoch_ms for milliseconds",),
     "unclear-numbers": _number_format,

@@ -227,7 +227,7 @@ def prepared(service: Shell, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     (home / "roles.yaml").write_text("{name: Watch, policies: [Search]}\n")
     for secret in ("secret.txt", ".secret"):
         (home / secret).write_text("secret\n")
-    (home / "orders.csv").write_text("time,srcIp\n2026-01-31 10:00:00,10.0.0.1\n")
+    (home / "orders.csv").write_text("time,srcIp,n\n2026-01-31 10:00:00,10.0.0.1,7\n")
     (home / "dpkg.log").write_text("2026-01-31 10:00:00 status installed a:all 1\n")
     (home / "access.log").write_text('10.0.0.1 - - [31/Jan/2026:10:00:00 +0000] "GET / HTTP/1.1" 500 7\n')
     for name, code in (("a.csv", 1), ("b.csv", 2)):

@@ -36,7 +36,7 @@ from svcctl.api.formats.progress import MAX_ROW, Delivered
 from svcctl.api.refusals import Refusal
 
 _QUOTED = re.compile(rb'"[^"]*"')
-_ROW = re.compile(rb'(?:[^"\n]++|"[^"]*+")*+\n')
+_ROW = re.compile(rb'(?>(?:[^"\n]++|"[^"]*+")*)\n')
 _NUMBER_TEXT = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _ERROR_CELLS = 3
 

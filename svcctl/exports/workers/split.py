@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SPLIT_RANGE = Window(10**9, 10**10 - 1)
 """The range of dates that can be compared as bytes, from 2001 to 2286. These dates have the same number of digits."""
 
-_ROW = re.compile(rb'(?:[^"\n]++|"[^"]*+")*+\n')
+_ROW = re.compile(rb'(?>(?:[^"\n]++|"[^"]*+")*)\n')
 """A pattern for a row of csv or tsv. A row may contain newlines in quotes."""
 _OBJECT = b'{"%b":' % EVENTDATE.encode()
 

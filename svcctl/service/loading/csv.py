@@ -34,8 +34,9 @@ _END = rb"(?:\r\n?|\n)"
 _LINE = re.compile(rb"[^\r\n]*+%s?" % _END)
 _END_OF_RECORD = re.compile(rb"%s\Z" % _END)
 _LINE_END = re.compile(_END)
-_QUOTED_TEXT = re.compile(r'"[^"]*+(?:""[^"]*+)*+"')
-_QUOTED = rb'"[^"]*+(?:""[^"]*+)*+"'
+# Python 3.11.2 matches a group before *+ wrongly, so such a group is written (?>(?:…)*).
+_QUOTED_TEXT = re.compile(r'"[^"]*+(?>(?:""[^"]*+)*)"')
+_QUOTED = rb'"[^"]*+(?>(?:""[^"]*+)*)"'
 _SEPARATORS = ",;\t|"
 _SEPARATOR = re.compile(rb"sep=([,;\t|])" + _END)
 """Matches a first line such as `sep=;`, which names the separator for spreadsheet programs."""
@@ -61,12 +62,12 @@ class CsvPatterns:
 def shape(separator: str, *, is_quoted: bool = True) -> CsvPatterns:
     by = re.escape(separator.encode())
     cell = rb'(?:%s|(?!"))[^%s\r\n]*+' % (_QUOTED, by) if is_quoted else rb"[^%s\r\n]*+" % by
-    cells = rb"(?:%s%s)*+" % (cell, by)
+    cells = rb"(?>(?:%s%s)*)" % (cell, by)
     # Most lines have no quotes, so the first alternative is for such lines.
     record = rb'(?:[^"\r\n]*+%s|%s%s%s)' % (_END, cells, cell, _END)
     # A quote without an end in this block may end in the next block.
     padded = rb'(%s(?:(%s)|%s)|(?s:".*\Z))((?<=%s) *)?' % (cell, by, _END, by)
-    patterns = record, b"([\r\n]*+)(%s)" % record, b"(?:%s)*+" % record, padded
+    patterns = record, b"([\r\n]*+)(%s)" % record, b"(?>(?:%s)*)" % record, padded
     return CsvPatterns(separator, is_quoted, *map(re.compile, patterns))
 
 

@@ -82,7 +82,7 @@ def _escaped(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_STRING = re.compile(rb'"(?>(?:[^"\\]++|\\.)*)"', re.DOTALL)
 _SCALAR = re.compile(rb'[^\s,\[\]{}":]++')
 _BETWEEN = re.compile(rb"[\s,]*+")
 _COLON = re.compile(rb"\s*+:\s*+")
@@ -95,9 +95,9 @@ _SEARCHED_DEPTH = 8
 def _nested(depth: int) -> bytes:
     """Return a pattern for text with values that are nested at most `depth` levels deep."""
     flat = rb'[^"\[\]{}]++|' + _STRING.pattern
-    pattern = rb"(?:" + flat + rb")*+"
+    pattern = rb"(?>(?:" + flat + rb")*)"
     for _ in range(depth):
-        pattern = rb"(?:" + flat + rb"|[\[{]" + pattern + rb"[\]}])*+"
+        pattern = rb"(?>(?:" + flat + rb"|[\[{]" + pattern + rb"[\]}])*)"
     return pattern
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from svcctl.service.loading.limits import MAX_DEPTH
 from svcctl.service.loading.skips import Skip, Tally
 
-_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_TOKEN = re.compile(r'"(?>(?:[^"\\]++|\\.)*)"?|[\[\]{}]', re.DOTALL)
 """Matches a string, which may contain brackets, or a single bracket."""
 
 _OTHER_BYTES = bytes(set(range(256)) - set(b'"\\[{\n'))

@@ -8,6 +8,7 @@ import json
 import random
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 
 import duckdb
 import pyarrow as pa
@@ -147,6 +148,17 @@ def test_a_statement_is_interrupted_when_the_client_is_gone() -> None:
         with pytest.raises(ServiceError, match="gone"), interruptible(connection, gone, pause=0.01):
             connection.execute("SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b").fetchall()
         assert connection.execute("SELECT 1").fetchall() == [(1,)]
+
+
+def test_a_block_that_ends_after_the_client_is_gone_has_succeeded() -> None:
+    checked = Event()
+
+    def gone() -> None:
+        checked.set()
+        raise ServiceError("gone")
+
+    with duckdb.connect() as connection, interruptible(connection, gone, pause=0.001):
+        assert checked.wait(10)
 
 
 def test_a_statement_that_may_go_on_is_not_interrupted() -> None:

@@ -10,7 +10,7 @@ import os
 import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 from urllib.parse import quote, urlsplit
 
 from svcctl.errors import UsageError, reason
@@ -117,6 +117,8 @@ def trust(verify: bool | str, urls: tuple[str, ...]) -> ssl.SSLContext | None:
         context.verify_mode = ssl.CERT_NONE
     context.set_alpn_protocols(["http/1.1"])
     # By default Python accepts any end of the connection as the end of TLS, even if an attacker has cut the connection.
+    # Python before 3.11.4 also tells OpenSSL 3 to accept it, by an option that older versions of OpenSSL do not have.
+    context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
     context.wrap_socket = partial(context.wrap_socket, suppress_ragged_eofs=False)  # type: ignore[method-assign]
     return context
 
@@ -241,7 +243,7 @@ def tls_failure(error: BaseException, *, connected: bool = False) -> tuple[str, 
         if error.verify_code in _NAMES:
             return meaning, "check the host in base_url: the certificate is for another name"
         return meaning, None
-    if isinstance(error, ssl.SSLEOFError):
+    if _is_early_end(error):
         return ("it closed the connection before the end of its answer", None) if connected else _ENDED
     return _FAILURES.get(error.reason) if isinstance(error, ssl.SSLError) else None
 
@@ -257,7 +259,15 @@ def is_closed_without_notify(error: BaseException) -> bool:
     # Python raises the same error for a reset connection and for a closed connection. For a closed connection,
     # OpenSSL 3 adds a reason.
     explained = ssl.OPENSSL_VERSION_INFO >= (3,)
-    return isinstance(error, ssl.SSLEOFError) and (error.reason is not None or not explained)
+    return _is_early_end(error) and (error.reason is not None or not explained)
+
+
+def _is_early_end(error: BaseException) -> TypeGuard[ssl.SSLError]:
+    """Return whether a connection ended inside TLS. Python before 3.11.4 has no class of its own for such errors."""
+    import ssl
+
+    early = isinstance(error, ssl.SSLError) and error.reason == "UNEXPECTED_EOF_WHILE_READING"
+    return early or isinstance(error, ssl.SSLEOFError)
 
 
 def is_untrusted(error: BaseException) -> bool:

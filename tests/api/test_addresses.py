@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.terminal import need
 
-from svcctl.api.addresses import is_untrusted, tls_failure
+from svcctl.api.addresses import is_untrusted, tls_failure, trust
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,9 @@ def test_an_answer_other_than_a_handshake_is_reported_plainly(answer: bytes, mea
     received.write(answer)
     if not answer:
         received.write_eof()
-    asks = ssl.create_default_context().wrap_bio(received, ssl.MemoryBIO(), server_hostname="a")
+    context = trust(True, ("https://a",))
+    assert context is not None
+    asks = context.wrap_bio(received, ssl.MemoryBIO(), server_hostname="a")
     with pytest.raises(ssl.SSLError) as caught:
         asks.do_handshake()
     assert (tls_failure(caught.value), is_untrusted(caught.value)) == ((meaning, hint), False)

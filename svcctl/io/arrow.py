@@ -76,7 +76,8 @@ def batch_of_values(values: bytes, columns: Columns) -> pa.RecordBatch | None:
 
     escaped = b"\\" in values
     # csv and JSON read these escapes in the same way. In `plain`, without escapes, each quote begins or ends a text.
-    plain = values.replace(b"\\\\", b"").replace(b'\\"', b"").replace(b"\\/", b"") if escaped else values
+    single = values.replace(b"\\\\", b"") if escaped else values
+    plain = single.replace(b'\\"', b"").replace(b"\\/", b"") if escaped else values
     blank = b"\t" in values or b"\r" in values or b'" ' in values or (escaped and b' "' in values)
     if not columns or blank or (escaped and b"\\" in plain):
         return None
@@ -103,8 +104,9 @@ def batch_of_values(values: bytes, columns: Columns) -> pa.RecordBatch | None:
     texts = [array for array in arrays if pa.types.is_string(array.type)]
     if plain.count(b'"') != 2 * sum(len(array) - array.null_count for array in texts):
         return None  # a text without quotes, or a number in quotes
-    if not escaped and any(b'"' in array.buffers()[2].to_pybytes() for array in texts if array.buffers()[2]):
-        return None  # a blank or another character before the quotes of a text
+    within = sum(array.buffers()[2].to_pybytes().count(b'"') for array in texts if array.buffers()[2])
+    if within != single.count(b'\\"'):
+        return None  # an object, or a blank or another character before the quotes of a text
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

@@ -40,6 +40,7 @@ def by_json(rows: list[Any], columns: Any) -> pa.Table:
 @example([(0, "", 1, 1, 0.5, True, "null")], SPELLINGS[0])
 @example([(0, " null", 1, 1, 0.5, True, None), (None,) * 7], SPELLINGS[0])
 @example([(0, 'a"b', 1, 1, 0.5, True, "c\\d")], SPELLINGS[0])
+@example([(0, "", 1, 1, 0.5, True, 0), (0, "", 1, 1, 0.5, True, {"": '"'})], SPELLINGS[0])
 def test_values_are_the_same_by_csv_and_by_json_or_are_left_to_json(
     rows: list[tuple[Any, ...]], spelling: dict[str, Any]
 ) -> None:

@@ -198,7 +198,7 @@ strings = st.builds(
 quoted = st.lists(st.sampled_from([*TRICKY, '"', "'", "``"]), min_size=1, max_size=3).map(
     lambda parts: "`" + "".join(part for part in parts if part != "`") + "x`"
 )
-names = st.sampled_from(["a", "limits", "_from", "where2", "großväter", "e5", "s"]) | quoted
+names = st.sampled_from(["a", "limits", "_from", "where2", "großväter", "e5", "s", "group.by", "a.limit"]) | quoted
 integers = st.sampled_from(["0", "5", "007", "9223372036854775807"])
 numbers = integers | st.sampled_from(["1.5", "1e5", "2.5E-3", "10.0.0.1"])
 periods = st.sampled_from(["5m", "300s", "05m", "1h", "2d"])
@@ -241,7 +241,7 @@ expressions = st.recursive(
     one(names) | one(strings) | one(numbers) | one(st.sampled_from(["true", "false", "null"])), compound, max_leaves=6
 )
 items = expressions | joined(expressions, word("as"), one(names))
-plain = st.sampled_from(["a", "limits", "_from", "where2", "großväter", "e5", "s"])
+plain = st.sampled_from(["a", "limits", "_from", "where2", "großväter", "e5", "s", "group.by", "a.limit"])
 tables = one(names | st.lists(plain, min_size=2, max_size=3).map(".".join))
 every = joined(word("every"), one(periods) | word("-"))
 by = joined(word("by"), listed(items))

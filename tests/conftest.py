@@ -15,12 +15,6 @@ from support.shells import SAMPLE, Shell
 
 pytest_plugins = ["peers.fixtures", "support.reseller", "support.own", "support.scripted", "support.tls"]
 
-# How long an example takes depends on what else the machine does. `-m slow` makes twice as many.
-settings.register_profile(
-    "short", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
-)
-settings.register_profile("long", settings.get_profile("short"), max_examples=100)
-
 # Tests send Ctrl-C to what they start, which a shell's background job would ignore as its parent does.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -31,7 +25,16 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    settings.load_profile("long" if config.option.markexpr == "slow" else "short")
+    # Each run has the same examples, so that an unrelated change cannot fail. `--hypothesis-seed 7` tries others.
+    settings.register_profile(
+        "run",
+        max_examples=100 if config.option.markexpr == "slow" else 50,
+        derandomize=config.option.hypothesis_seed is None,
+        deadline=None,  # the time of an example depends on what else the machine does
+        suppress_health_check=[HealthCheck.too_slow],
+        print_blob=True,
+    )
+    settings.load_profile("run")
     if getattr(config.option, "dist", "no") != "no" and not hasattr(config, "workerinput"):
         spark.host()
 

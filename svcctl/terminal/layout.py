@@ -388,7 +388,7 @@ class _Layout:
         return [line.rstrip() for line in lines] if self._numeric[-1] else list(lines)
 
     def _colored(self, at: int, pad: str, cells: Iterable[str]) -> list[str]:
-        """Return the padded cells of a column. The values in `marks` of the column are in colour."""
+        """Return the padded cells of a column. Cells with a value that is in the column's `marks` are in colour."""
         marks = self._columns[at].marks
         codes = [marks.get(cell.strip()) for cell in cells]
         padded = (pad % cell for cell in cells)

@@ -34,7 +34,7 @@ Words = Iterable[str | Word]
 
 
 class Completes(NamedTuple):
-    """The completions of an option or an argument: names of a kind, known words, or both."""
+    """The completions of an option or an argument: names of things such as jobs (see `kind`), known words, or both."""
 
     kind: str = ""
     words: Words | Callable[[], Words] = ()

@@ -42,8 +42,8 @@ NO_LOAD = 0
 class File:
     """A file of a table. `path` is relative to the folder of the table.
 
-    `oldest` and `newest` are the earliest and latest date of its events. `loads` has the smallest and the largest
-    number of the loads that stored its rows.
+    `oldest` and `newest` are the earliest and latest date of its events. Each load of a
+    table has a number. `loads` has the lowest and the highest of these numbers among the loads of this file's rows.
     """
 
     path: str

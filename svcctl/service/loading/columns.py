@@ -30,9 +30,10 @@ from svcctl.service.loading.flattening import (
     Leaf,
     MemberPath,
     flattened,
+    nested,
 )
 from svcctl.service.loading.limits import MAX_FIELDS
-from svcctl.service.loading.members import compared, pointer, with_object, with_plain
+from svcctl.service.loading.members import STYLES, compared, plain_text, pointer, with_object
 from svcctl.service.loading.skips import Change
 from svcctl.service.loading.times import in_utc, yearless
 from svcctl.service.loading.values import NUMBER_LIKE, ODD, WAYS, is_nested, nothing
@@ -227,11 +228,11 @@ def _json(file: KnownFile, rules: Wanted) -> Columns:
     null = "|".join(map(_escaped, rules.null))
     nothing_there = literal(f':\\s*"(?:{null})"')
     line = f"regexp_replace(line, {nothing_there}, ':null', 'g')" if null else "line"
-    entries = f"(SELECT number, {line} AS text, {'NULL' if null else 'quotes'} AS quotes FROM lines)"
+    entries = f"(SELECT number, {line} AS text FROM lines)"
     # For an object without members, DuckDB returns the string "JSON" as the structure.
     structure = """nullif(json_structure(line)::VARCHAR, '"JSON"')"""
     shapes = rules.rows(
-        f"SELECT {structure} AS shape, count(*) FROM {with_object(with_plain(entries, {}))} "
+        f"SELECT {structure} AS shape, count(*) FROM {with_object(f'(SELECT *, false AS is_plain FROM {entries})')} "
         f"GROUP BY shape ORDER BY min(number) LIMIT {MAX_STRUCTURES + 1}"
     )
     if len(shapes) > MAX_STRUCTURES:
@@ -251,14 +252,18 @@ def _json(file: KnownFile, rules: Wanted) -> Columns:
     infinite = {name: f"NOT isfinite({sql[name]})" for name in floats}
     rounded = {name: f"abs({sql[name]}) BETWEEN {_LEAST_ROUNDED} AND {_MOST_DIGITS}" for name in floats}
     sql |= {name: f"CASE WHEN isfinite({sql[name]}) THEN {sql[name]} END" for name in floats}
-    transform = literal(json.dumps(_transform(flat.leaves, types), ensure_ascii=False))
+    transform = literal(json.dumps(nested(flat.leaves, types), ensure_ascii=False))
     seen = ", ".join(literal(shape) for shape, _ in shapes if shape)
     fitting = {leaf.path: JSON if leaf.name in named_types else leaf.type for leaf in flat.leaves}
-    objects = with_object(with_plain(entries, fitting), are_mostly_valid=all(shape for shape, _ in shapes))
+    are_valid = all(shape for shape, _ in shapes)
+    event = f"TRY(json_transform({'text' if are_valid else _VALID_TEXT}, {transform})) AS event"
+    events = f"(SELECT *, {event} FROM {entries})"
+    objects = with_object(
+        f"(SELECT *, {_is_plain(events, flat.leaves, rules)} AS is_plain FROM {events})", are_mostly_valid=are_valid
+    )
     objects, fits = compared(objects, fitting, flat.opened)
     return Columns(
-        f"(SELECT *, json_transform(line, {transform}) AS event, "
-        f"CASE WHEN {fits} THEN NULL ELSE {structure} END AS shape FROM {objects})",
+        f"(SELECT *, CASE WHEN {fits} THEN NULL ELSE {structure} END AS shape FROM {objects})",
         sql,
         types,
         text="text",
@@ -277,27 +282,29 @@ def _json(file: KnownFile, rules: Wanted) -> Columns:
     )
 
 
+_VALID_TEXT = "CASE WHEN json_valid(text) THEN text END"
+
+
+def _is_plain(events: str, leaves: Sequence[Leaf], rules: Wanted) -> str:
+    """Return an SQL condition. If the condition is true for a row, the row has exactly these members, with their types.
+
+    The SQL is `false` if the condition would be false for most rows of the head.
+    """
+    conditions = [f"text = {text}" for style in STYLES if (text := plain_text(leaves, style))]
+    if conditions:
+        counts = ", ".join(f"count_if({condition})" for condition in conditions)
+        [(rows, *plain)] = rules.rows(f"SELECT count(*), {counts} FROM {events}")
+        if 2 * max(plain) > rows:
+            return conditions[plain.index(max(plain))]
+    return "false"
+
+
 def _json_value(leaf: Leaf, type_: str) -> str:
     """Return SQL for the values of one column of JSON."""
     if not (leaf.is_mixed or leaf.is_hidden):
         return ".".join(("event", *map(quote, leaf.path)))
     value = f"TRY_CAST(line ->> {pointer(leaf.path)} AS {type_})"
     return f"CASE WHEN json_type(line, {pointer(leaf.path)}) <> 'OBJECT' THEN {value} END" if leaf.is_mixed else value
-
-
-def _transform(leaves: Sequence[Leaf], types: Mapping[str, str]) -> dict[str, Any]:
-    """Return the types of the members, in the form that DuckDB's function `json_transform` needs.
-
-    The result is nested like the JSON objects. Members that are mixed or hidden (see `Leaf`) are left out.
-    """
-    members: dict[str, Any] = {}
-    for leaf in leaves:
-        if not (leaf.is_mixed or leaf.is_hidden):
-            inner = members
-            for name in leaf.path[:-1]:
-                inner = inner.setdefault(name, {})
-            inner[leaf.path[-1]] = types[leaf.name]
-    return members
 
 
 def _is_mixed(leaf: Leaf) -> bool:

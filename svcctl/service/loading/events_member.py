@@ -28,7 +28,7 @@ _SHOWN = 200
 def events_query(member: str) -> str:
     """Return SQL for the events in the objects of ndjson. Each event has the line number of its object."""
     return (
-        "SELECT number, coalesce(unnest(events::JSON[])::VARCHAR, 'null') AS line, NULL::INTEGER AS quotes "
+        "SELECT number, coalesce(unnest(events::JSON[])::VARCHAR, 'null') AS line "
         f"FROM ({_objects(member)}) WHERE json_type(events) = 'ARRAY'"
     )
 

@@ -309,7 +309,7 @@ class FileReader:
         form = f"format='{'array' if file.is_array else 'unstructured'}', compression='none'"
         with self.connection.cursor() as cursor, interruptible(cursor, self._watch.check):
             elements = cursor.sql(
-                "SELECT row_number() OVER () AS number, json::VARCHAR AS line, NULL::INTEGER AS quotes "
+                "SELECT row_number() OVER () AS number, json::VARCHAR AS line "
                 f"FROM read_json_objects({file.literal}, {form})"
             )
             assert elements is not None

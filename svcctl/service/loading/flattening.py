@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from svcctl.service.engines.duckdb.syntax import distinct
 from svcctl.service.language.types import Type
@@ -180,6 +181,21 @@ def flattened(root: EventMember, rules: Flattening) -> Flattened:
         leaves.append(Leaf(columns[at], path, type_, member, is_mixed, is_hidden))
     lists = tuple(leaf.name for leaf in leaves if leaf.member.has_events)
     return Flattened(leaves, opened, frozenset(texts), lists)
+
+
+def nested(leaves: Sequence[Leaf], values: Mapping[str, object]) -> dict[str, Any]:
+    """Return the values of columns, nested like the JSON objects of an event.
+
+    `values` has a value for each column. Members that are mixed or hidden (see `Leaf`) are left out.
+    """
+    members: dict[str, Any] = {}
+    for leaf in leaves:
+        if not (leaf.is_mixed or leaf.is_hidden):
+            inner = members
+            for name in leaf.path[:-1]:
+                inner = inner.setdefault(name, {})
+            inner[leaf.path[-1]] = values[leaf.name]
+    return members
 
 
 def _opened(root: EventMember, rules: Flattening) -> tuple[dict[MemberPath, str], set[str]]:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from svcctl.service.loading.decompression import Source, opened
 from svcctl.service.loading.limits import LoadWatch
-from svcctl.service.loading.nesting import quotes_per_line, without_deep
+from svcctl.service.loading.nesting import may_be_deep, without_deep
 from svcctl.service.loading.skips import LONGEST_LINE, Aside, Change, Skip, Tally
 
 BLOCK_BYTES = 1 << 21
@@ -28,11 +28,8 @@ BOM = b"\xef\xbb\xbf"
 LINE_ENDS = re.compile(rb"[\r\n]*")
 MAX_ENTRY_BYTES = 1 << 20
 """The maximum size, in bytes, of an entry of several lines. If an entry would become larger, a new entry begins."""
-SCHEMA = pa.schema([("number", pa.int64()), ("line", pa.string()), ("quotes", pa.int32())])
-"""The columns of entries: the number of the first line, the text, and the number of quotes in the text.
-
-`quotes` is null if the file is not ndjson, or if `quotes_per_line` returns None as the number for the block.
-"""
+SCHEMA = pa.schema([("number", pa.int64()), ("line", pa.string())])
+"""The columns of entries: the number of the first line, and the text."""
 
 
 class Readable(Protocol):
@@ -79,11 +76,10 @@ def batches(
             # The last line end is not searched, because a pattern can match the empty text after it.
             if continues and inside and inside.search(whole, 0, len(whole) - whole.endswith(b"\n")):
                 entries, numbers = _joined(lines.to_pylist(), range(first_number, number), continues, tally)
-                yield _batch(pa.array(entries, pa.string()), pa.array(numbers, pa.int64()), None, tally, comment)
+                yield _batch(pa.array(entries, pa.string()), pa.array(numbers, pa.int64()), tally, comment)
             else:
-                quotes, is_deep = quotes_per_line(whole) if is_json else (None, False)
-                batch = _batch(lines, pa.arange(first_number, number), quotes, tally, comment)
-                yield without_deep(batch, tally) if is_deep else batch
+                batch = _batch(lines, pa.arange(first_number, number), tally, comment)
+                yield without_deep(batch, tally) if is_json and may_be_deep(whole) else batch
 
 
 def blocks(
@@ -187,22 +183,18 @@ def _lines(data: bytes, number: int, tally: Tally) -> pa.StringArray:
     """
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")
-    data = data.removesuffix(b"\n")
     if not is_text(data):
-        lines = data.split(b"\n")
+        lines = data.removesuffix(b"\n").split(b"\n")
         decoded = [line.decode(errors="replace").encode() for line in lines]
         changed = [at for at, (old, new) in enumerate(zip(lines, decoded, strict=True)) if old != new]
         tally.add(Change.ENCODING, number + changed[0], count=len(changed))
         data = b"\n".join(decoded)
-    offsets = pa.py_buffer(struct.pack("=2i", 0, len(data)))
+    offsets = pa.py_buffer(struct.pack("=2i", 0, len(data) - data.endswith(b"\n")))
     return pc.split_pattern(pa.StringArray.from_buffers(1, offsets, pa.py_buffer(data)), "\n").flatten()
 
 
-def _batch(
-    lines: pa.StringArray, numbers: pa.Int64Array, quotes: int | None, tally: Tally, comment: str
-) -> pa.RecordBatch:
-    quotes_of_lines = pa.repeat(pa.scalar(quotes, pa.int32()), len(lines))
-    batch = pa.RecordBatch.from_arrays([numbers, lines, quotes_of_lines], schema=SCHEMA)
+def _batch(lines: pa.StringArray, numbers: pa.Int64Array, tally: Tally, comment: str) -> pa.RecordBatch:
+    batch = pa.RecordBatch.from_arrays([numbers, lines], schema=SCHEMA)
     is_blank = pc.equal(lines, "")
     _count(Aside.BLANK, is_blank, numbers, tally)
     is_left_out = is_blank

@@ -5,41 +5,46 @@ This comparison is much faster than computing the structure of the objects.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 
-from svcctl.service.engines.duckdb.syntax import literal
-from svcctl.service.loading.flattening import JSON, JSON_NUMBERS, NULL, MemberPath
+from svcctl.service.engines.duckdb.syntax import literal, quote
+from svcctl.service.loading.flattening import JSON, JSON_NUMBERS, NULL, Leaf, MemberPath, nested
 
 MAX_COMPARED = 64
 """The maximum number of members that are compared. More members make each look-up slower."""
+STYLES = ((",", ":"), (", ", ": "))
+"""The usual separators of JSON: between members, and between a name and its value."""
+_QUOTED, _BARE = "\ue000", "\ue001"
+"""The places of values in the text of an object: with and without quotes."""
 
 
-def with_plain(table: str, members: Mapping[MemberPath, str]) -> str:
-    """Return SQL for a table with one more column, `is_plain`. The table must have the columns `text` and `quotes`.
+def plain_text(leaves: Sequence[Leaf], style: tuple[str, str]) -> str | None:
+    """Return SQL for the text of an object that has exactly these members, in this order.
 
-    `members` has the types of the known members. If `is_plain` is true for a row, its text is a JSON object that has
-    all known members and no others, and the values have these types. If `is_plain` is false, the text may also be such
-    an object.
-
-    `quotes` is a number from `quotes_per_line`, or null. If it is a number, the text has no backslash and no inner
-    object or array, so each name and each string in it has two quotes. All known members are looked up. If the object
-    had an additional member, or a member twice, it would have more quotes than the known names and strings.
+    The SQL writes the values from the column `event`, which `json_transform` has made. If an object has the same text,
+    its values have the types of the members, because JSON writes texts, whole numbers, fractions and truth values in
+    different ways. A text with an escape, and a missing value, give another text. Returns None for members that are
+    not in `event`.
     """
-    types = [_types_within(type_) for type_ in members.values()]
-    if not members or len(members) > MAX_COMPARED or None in types or any(len(path) > 1 for path in members):
-        return f"(SELECT *, false AS is_plain FROM {table})"
-    is_string = [type_ == "VARCHAR" for type_ in members.values()]
-    # A string must not be null: two quotes less would hide the name of an additional member.
-    allowed = [("VARCHAR",) if string else within or () for string, within in zip(is_string, types, strict=True)]
-    tests = (f"plain_types[{at}] IN ({', '.join(map(literal, within))})" for at, within in enumerate(allowed, 1))
-    # A CASE of a text is fast, but a CASE of a list copies the list.
-    text = f"CASE WHEN quotes = {2 * (len(members) + sum(is_string))} THEN text END"
-    types_found = f"TRY(json_type({text}, [{', '.join(map(pointer, members))}])) AS plain_types"
-    return f"(SELECT *, coalesce({' AND '.join(tests)}, false) AS is_plain FROM (SELECT *, {types_found} FROM {table}))"
+    if not leaves or any(leaf.is_mixed or leaf.is_hidden for leaf in leaves):
+        return None
+    places = {leaf.name: _QUOTED if leaf.type == "VARCHAR" else None if leaf.type == NULL else _BARE for leaf in leaves}
+    text = json.dumps(nested(leaves, places), ensure_ascii=False, separators=style)
+    fixed = text.replace(f'"{_BARE}"', _QUOTED).split(_QUOTED)
+    values = [".".join(("event", *map(quote, leaf.path))) for leaf in leaves if places[leaf.name]]
+    if len(fixed) != len(values) + 1:
+        return None
+    parts = chain(*zip(map(literal, fixed), (*values, "''"), strict=True))
+    return f"concat({', '.join(parts)})"
 
 
 def with_object(table: str, *, are_mostly_valid: bool = False) -> str:
-    """Return SQL for a table with two more columns, `line` and `names`. `table` must be SQL from `with_plain`.
+    """Return SQL for a table with two more columns, `line` and `names`.
+
+    The table must have the columns `text` and `is_plain`. If `is_plain` is true for a row, its text is a JSON object
+    with the expected members (see `plain_text`).
 
     `line` is the text if it is a JSON object, otherwise null. `names` has the names of the object's members, and is
     null if `is_plain` is true. With `are_mostly_valid`, each text is parsed only once, but a batch with invalid texts

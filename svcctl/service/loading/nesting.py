@@ -14,24 +14,15 @@ from svcctl.service.loading.limits import MAX_DEPTH
 from svcctl.service.loading.skips import Skip, Tally
 
 _TOKEN = re.compile(r'"(?>(?:[^"\\]++|\\.)*)"?|[\[\]{}]', re.DOTALL)
-"""Matches a string, which may contain brackets, or a single bracket."""
+"""Matches either a whole string or a single bracket. A string may have brackets inside."""
 
-_OTHER_BYTES = bytes(set(range(256)) - set(b'"\\[{\n'))
-_FLAT_LINE = re.compile(rb'\{("*)\n')
+_OTHER_BYTES = bytes(set(range(256)) - set(b"[{\n"))
 _MANY_BRACKETS = re.compile(rb"[\[{]{%d}" % (MAX_DEPTH + 1))
 
 
-def quotes_per_line(data: bytes) -> tuple[int | None, bool]:
-    """Return the number of quotes that every line of a block has. Also return whether a line may be nested too deep.
-
-    The number is None if the lines have different numbers of quotes, or if a line has a `[`, a backslash, or more or
-    less than one `{`. A line may be nested too deep if it has more than MAX_DEPTH opening brackets.
-    """
-    marks = data.translate(None, _OTHER_BYTES)
-    line = _FLAT_LINE.match(marks)
-    if line is not None and marks == line[0] * (len(marks) // len(line[0])):
-        return len(line[1]), False
-    return None, _MANY_BRACKETS.search(marks.translate(None, b'"\\')) is not None
+def may_be_deep(data: bytes) -> bool:
+    """Return whether a line of a block may be nested too deep: it has more than MAX_DEPTH opening brackets."""
+    return _MANY_BRACKETS.search(data.translate(None, _OTHER_BYTES)) is not None
 
 
 def without_deep(batch: pa.RecordBatch, tally: Tally, most: int = MAX_DEPTH) -> pa.RecordBatch:

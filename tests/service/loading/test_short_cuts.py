@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -13,10 +15,11 @@ from svcctl.service.engines.duckdb.syntax import literal
 from svcctl.service.language.types import Type
 from svcctl.service.loading import access_log
 from svcctl.service.loading.columns import Columns
-from svcctl.service.loading.flattening import EventMember, Flattening, MemberPath, flattened
+from svcctl.service.loading.flattening import EventMember, Flattening, flattened, nested
 from svcctl.service.loading.kinds import ACCESS
-from svcctl.service.loading.members import compared, with_object, with_plain
-from svcctl.service.loading.nesting import quotes_per_line
+from svcctl.service.loading.limits import MAX_DEPTH
+from svcctl.service.loading.members import STYLES, compared, plain_text, with_object
+from svcctl.service.loading.nesting import may_be_deep
 from svcctl.service.loading.number_times import FIRST_MS, LAST_MS
 from svcctl.service.loading.times import TimeFormat, as_time, has_no_zone, short, text_as_time
 
@@ -127,8 +130,8 @@ def test_objects_that_pass_the_comparison_of_members_have_fitting_structures() -
     members = {leaf.path: leaf.type for leaf in flat.leaves}
     columns = Columns("lines", {}, {}, members=members, flat=flat)
     with connection(lines) as opened:
-        texts = "(SELECT number, line AS text, NULL AS quotes FROM lines WHERE json_valid(line))"
-        table, fits = compared(with_object(with_plain(texts, members)), members, flat.opened)
+        texts = "(SELECT number, line AS text, false AS is_plain FROM lines WHERE json_valid(line))"
+        table, fits = compared(with_object(texts), members, flat.opened)
         rows = opened.execute(f"SELECT json_structure(line)::VARCHAR, {fits} FROM {table}").fetchall()
     passed = [shape for shape, is_fitting in rows if is_fitting]
     assert [shape for shape in passed if not columns.fits(shape)] == []
@@ -139,10 +142,10 @@ def test_objects_that_pass_the_comparison_of_members_have_fitting_structures() -
 @pytest.mark.parametrize("are_mostly_valid", [False, True])
 def test_lines_with_objects_are_valid_json_of_the_type_object(are_mostly_valid: bool) -> None:
     lines = list(mutated((*OBJECTS, " {}", "[1]", '"{"', "null"), MUTATED_LINES, 5))
-    texts = "(SELECT number, line AS text, NULL AS quotes FROM lines)"
+    texts = "(SELECT number, line AS text, false AS is_plain FROM lines)"
     is_object = "CASE WHEN json_valid(text) THEN json_type(text) = 'OBJECT' END"
     names = f"CASE WHEN {is_object} THEN json_keys(text) END"
-    table = with_object(with_plain(texts, {}), are_mostly_valid=are_mostly_valid)
+    table = with_object(texts, are_mostly_valid=are_mostly_valid)
     with connection(lines) as opened:
         rows = opened.execute(f"SELECT text, line, names, {is_object}, {names} FROM {table}").fetchall()
     differing = [
@@ -153,58 +156,60 @@ def test_lines_with_objects_are_valid_json_of_the_type_object(are_mostly_valid: 
     assert differing == []
 
 
-FLAT_OBJECTS = (
-    '{"t":"x","n":1,"f":1.5,"u":"y z"}',
-    '{"t":"","n":0,"f":-2,"u":"{1,2}"}',
-    ' { "u" : "é", "f" : null , "n":7,"t":":,"} ',
-    '{"t":"x","n":1,"f":1.5,"u":null,"m":1}',
-    '{"t":"x","n":1,"f":1.5,"u":7,"m":1}',
-    '{"t":"x","n":1,"n":2,"f":1.5,"u":7}',
-    '{"t":"x","n":"1","f":1.5,"u":2}',
-    '{"t":"x","n":1,"f":1.5,"u":"y","m":1}',
-    '{"t":"x","f":1.5,"u":"y","m":1}',
-    '{"t":"x","n":1.5,"f":true,"u":"y"}',
-    '{"t":"x","n":-1,"f":"1","u":"y"}',
+PLAIN_OBJECTS = (
+    '{"t":"x","n":1,"f":1.5,"o":{"b":true,"p":{"u":"y z"}},"z":null,"m":-5,"j":[1,"a"]}',
+    '{"t":"","n":0,"f":-2.25,"o":{"b":false,"p":{"u":"{1,2}"}},"z":null,"m":0,"j":{"a":"\\"b"}}',
+    '{"t":":,","n":7,"f":1e-7,"o":{"b":true,"p":{"u":"é"}},"z":null,"m":3,"j":"],"}',
+    '{"t":"null","n":18446744073709551615,"f":0.1,"o":{"b":true,"p":{"u":"5"}},"z":null,"m":1,"j":5}',
+    '{"t":5,"n":"1","f":"1.5","o":{"b":"true","p":{"u":null}},"z":"null","m":1.5,"j":null}',
+    '{"t":"x","n":1,"n":1,"f":1.5,"o":{"b":true,"p":{"u":"y"}},"z":null,"m":-5,"j":[1]}',
+    '{"t":"a\\"b\\\\","n":1,"f":1.0,"o":{"b":true,"p":{"u":"y"},"q":1},"z":null,"m":2,"j":[]}',
 )
-"""Objects with the members of a file and strings, and objects with as many quotes that are different."""
-FLAT_MEMBERS: dict[MemberPath, str] = {("t",): "VARCHAR", ("n",): "UBIGINT", ("f",): "DOUBLE", ("u",): "VARCHAR"}
+"""Objects with the members and types of a file, and objects that are only similar."""
 
 
-def test_an_object_with_the_expected_quotes_and_types_has_exactly_the_expected_members() -> None:
-    lines = list(mutated(FLAT_OBJECTS, 20 * MUTATED_LINES, 6))
-    quotes = [quotes_per_line(line.encode() + b"\n")[0] for line in lines]
-    table = pa.table({"text": pa.array(lines, pa.string()), "quotes": pa.array(quotes, pa.int32())})
-    is_object = "CASE WHEN json_valid(text) THEN json_type(text) = 'OBJECT' END"
-    types = "CASE WHEN plain THEN [json_type(text, '/' || name) FOR name IN json_keys(text)] END"
-    with duckdb.connect() as opened:
-        opened.register("objects", table)
-        plain = f"SELECT text, is_plain AS plain FROM {with_plain('objects', FLAT_MEMBERS)}"
+def values(event: Any) -> Any:
+    """The members of an object, in their order, with the kinds of their values. `j` may have any value."""
+    kinds: dict[type, str] = {bool: "bool", int: "whole", float: "fraction", str: "text", type(None): "null"}
+    return [
+        (name, "any" if name == "j" else values(value) if isinstance(value, list) else kinds[type(value)])
+        for name, value in event
+    ]
+
+
+@pytest.mark.parametrize("style", STYLES, ids=["compact", "spaced"])
+def test_an_object_with_the_text_of_its_values_has_exactly_the_expected_members(style: tuple[str, str]) -> None:
+    root = EventMember()
+    inner = {"b": "BOOLEAN", "p": {"u": "VARCHAR"}}
+    root.add({"t": "VARCHAR", "n": "UBIGINT", "f": "DOUBLE", "o": inner, "z": "NULL", "m": "BIGINT", "j": ["JSON"]}, 1)
+    leaves = flattened(root, Flattening()).leaves
+    types = {leaf.name: "VARCHAR" if leaf.type in ("NULL", "JSON") else leaf.type for leaf in leaves}
+    seeds = [json.dumps(json.loads(line), ensure_ascii=False, separators=style) for line in PLAIN_OBJECTS]
+    lines = list(mutated([*PLAIN_OBJECTS, *seeds * 3], 20 * MUTATED_LINES, 6))
+    event = f"TRY(json_transform(line, {literal(json.dumps(nested(leaves, types)))})) AS event"
+    with connection(lines) as opened:
+        events = f"(SELECT *, {event} FROM lines)"
         rows = opened.execute(
-            f"SELECT text, {is_object}, json_keys(text), {types} FROM ({plain}) WHERE plain"
+            f"SELECT DISTINCT line, event.f, event.o.p.u FROM {events} WHERE line = {plain_text(leaves, style)}"
         ).fetchall()
-    allowed = {
-        "t": {"VARCHAR"},
-        "n": {"UBIGINT", "NULL"},
-        "f": {"DOUBLE", "UBIGINT", "BIGINT", "NULL"},
-        "u": {"VARCHAR"},
-    }
-    wrong = [
-        text
-        for text, has_object, names, found in rows
-        if not has_object
-        or sorted(names) != sorted(allowed)
-        or any(type_ not in allowed[name] for name, type_ in zip(names, found, strict=True))
-    ]
-    assert wrong == []
-    assert len(rows) > 100
+    objects = [json.loads(text, object_pairs_hook=list) for text, _, _ in rows]
+    expected = values(json.loads(PLAIN_OBJECTS[0], object_pairs_hook=list))
+    assert [members for members in objects if values(members) != expected] == []
+    assert [(members[2][1], members[3][1][1][1][0][1]) for members in objects] == [row[1:] for row in rows]
+    assert len(rows) > 50
 
 
-def test_lines_with_the_same_quotes_are_counted_and_other_lines_are_not() -> None:
-    flat = b'{"a":1}\n{"b":"c"}\n'
-    assert [
-        quotes_per_line(data) for data in (flat[:8] * 3, flat, flat[:8] + b"\n", b'{"a":[]}\n', b'{"\\u":1}\n')
-    ] == [
-        (2, False),
-        *[(None, False)] * 4,
-    ]
-    assert quotes_per_line(b"[" * 10_000 + b"\n") == (None, True)
+@pytest.mark.parametrize(
+    ("structure", "why"),
+    [({}, "no members"), ({"a": "VARCHAR", "A": "VARCHAR"}, "hidden"), ({"": "VARCHAR"}, "no name")],
+)
+def test_members_that_are_not_in_the_event_have_no_plain_text(structure: dict[str, str], why: str) -> None:
+    root = EventMember()
+    root.add(structure, 1)
+    assert plain_text(flattened(root, Flattening()).leaves, STYLES[0]) is None, why
+
+
+def test_a_block_may_be_deep_if_a_line_has_many_brackets() -> None:
+    assert not may_be_deep(b'{"a":[1]}\n' * 1000)
+    assert not may_be_deep(b"[" * MAX_DEPTH + b"\n" + b"{" * MAX_DEPTH)
+    assert may_be_deep(b'{"a":1}\n' + b'[ {"a":' * MAX_DEPTH + b"\n")

@@ -44,10 +44,10 @@ HEAD_ROWS = 10_000
 ROWS_PER_BATCH = 2048
 ROWS_OF_KNOWN_WIDTH = 8192
 BATCH_BYTES = 1 << 22
-"""ROWS_PER_BATCH, ROWS_OF_KNOWN_WIDTH and BATCH_BYTES limit the size of a batch.
+"""ROWS_PER_BATCH, ROWS_OF_KNOWN_WIDTH and BATCH_BYTES limit how much is read at once.
 
-At most ROWS_PER_BATCH rows are read at once. For parquet, the limit is ROWS_OF_KNOWN_WIDTH rows, because the size of
-these rows is known before they are read.
+The limit is ROWS_PER_BATCH rows. For parquet, the limit is ROWS_OF_KNOWN_WIDTH rows, because the size of these rows is
+known before they are read. If rows are wide, the limit is about BATCH_BYTES bytes.
 """
 _CELL_BYTES = 8
 """The minimum size, in bytes, of a csv cell in a batch."""
@@ -225,17 +225,14 @@ class FileReader:
         return rows
 
     def batches(self, file: KnownFile, sql: str) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a query over a file, in batches.
-
-        A batch has at most ROWS_OF_KNOWN_WIDTH rows, and about BATCH_BYTES bytes.
-        """
+        """Yield the rows of a query over a file, in batches that fill a row group if possible (see `combined`)."""
         most = ROWS_OF_KNOWN_WIDTH if file.is_parquet else ROWS_PER_BATCH
         with self._readable(file):
             self.connection.execute(_FOR_LONG_SQL if len(sql) > LONG_SQL else _FOR_SHORT_SQL)
             relation = self.connection.sql(sql)
             assert relation is not None
             with relation.to_arrow_reader(max(1, min(most, BATCH_BYTES // file.width))) as reader:
-                yield from combined(self._checked(reader), ROWS_OF_KNOWN_WIDTH, BATCH_BYTES)
+                yield from combined(self._checked(reader))
             self.check()
 
     def _checked(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -14,14 +14,11 @@ import pyarrow.compute as pc
 
 from svcctl.service.engines.duckdb.row_groups import combined
 
-BATCHES_AHEAD = 8
-"""The number of batches that are checked before the first batch is stored."""
-
 
 class Arriving:
     """Passes on the rows of a load, and records their order, their number and their dates.
 
-    The constructor reads BATCHES_AHEAD batches. `in_order` is true while all rows read so far are in order of date.
+    The constructor reads the first batch. `in_order` is true while all rows read so far are in order of date.
     `count` is the number of rows read so far. `dates` are the earliest and the latest date of these rows, in epoch
     milliseconds. `dates` is None if the rows have no dates, or if the column eventdate has another type than timestamp.
     """
@@ -33,16 +30,14 @@ class Arriving:
         self._last: pa.Scalar | None = None
         self.dates: tuple[int, int] | None = None
         self.count = 0
-        first = list(islice(rows, BATCHES_AHEAD))
-        for batch in first:
-            self._look_at(batch)
-        self._batches = chain(first, self._rest(rows))
+        batches = self._looked_at(rows)
+        self._batches = chain(list(islice(batches, 1)), batches)
 
     def reader(self) -> pa.RecordBatchReader:
         """Return the rows in larger batches, which DuckDB stores faster."""
         return pa.RecordBatchReader.from_batches(self._schema, combined(self._batches))
 
-    def _rest(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _looked_at(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in rows:
             self._look_at(batch)
             yield batch

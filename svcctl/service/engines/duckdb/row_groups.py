@@ -24,7 +24,8 @@ def combined(
     for batch in batches:
         rest = batch
         while waiting_rows + rest.num_rows >= rows:
-            group = pa.concat_batches([*waiting, rest.slice(0, rows - waiting_rows)])
+            first = rest.slice(0, rows - waiting_rows)
+            group = pa.concat_batches([*waiting, first]) if waiting else first
             rest = rest.slice(rows - waiting_rows)
             waiting, waiting_rows, waiting_bytes = [], 0, 0  # frees the memory while the group is stored
             yield group

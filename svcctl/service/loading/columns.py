@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -273,6 +273,7 @@ def _json(file: KnownFile, rules: Wanted) -> Columns:
             },
             Change.INFINITE: infinite,
             Change.ROUNDED: rounded,
+            Change.REPEATED: {"": _has_repeated_name(flat.opened)},
             Change.JSON: {leaf.name: _is_json(leaf, sql[leaf.name]) for leaf in flat.leaves if leaf.has_json},
         },
         blank=frozenset(leaf.name for leaf in flat.leaves if leaf.type == NULL),
@@ -326,6 +327,13 @@ def _is_json(leaf: Leaf, value: str) -> str:
         return f"{value} IS NOT NULL"
     types = "'ARRAY'" if leaf.is_mixed else "'ARRAY', 'OBJECT'"
     return f"json_type(line, {pointer(leaf.path)}) IN ({types})"
+
+
+def _has_repeated_name(objects: Collection[MemberPath]) -> str:
+    """Return an SQL condition. It is true if a name occurs twice in an event, or in one of these objects inside it."""
+    names = ["names", *(f"json_keys(line, {pointer(path)})" for path in objects)]
+    repeated = " OR ".join(f"len(list_distinct({keys})) < len({keys})" for keys in names)
+    return f"CASE WHEN shape IS NOT NULL THEN {repeated} END"  # without a shape, `compared` has counted the names
 
 
 def _escaped(text: str) -> str:

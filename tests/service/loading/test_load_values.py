@@ -188,6 +188,22 @@ def test_numbers_of_json_that_are_none_become_null(engine: DuckDBEngine, tmp_pat
     assert [row[1] for row in rows(engine, "t")] == [1.5, None, None, None, None]
 
 
+def test_of_a_name_that_occurs_twice_the_first_value_is_loaded_and_the_row_is_counted(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    members = (
+        '"n":1,"o":{"a":2}',
+        '"n":3,"o":{"a":4},"n":5',
+        '"n":6,"o":{"a":7,"b":null,"a":8}',
+        '"N":9,"n":10,"o":{}',
+    )
+    path = written(tmp_path, "a.ndjson", "".join(f'{{"time":"2026-01-01",{member}}}\n' for member in members))
+    loaded = load(engine, path, "t")
+    assert changes(loaded) == {Change.REPEATED: 2}
+    assert loaded.changes[-1].place == "line 2"
+    assert [row[1:3] for row in rows(engine, "t")] == [(1, 2), (3, 4), (6, 7), (10, None)]
+
+
 def test_whole_numbers_that_float8_may_round_are_counted(engine: DuckDBEngine, tmp_path: Path) -> None:
     numbers = ("1.5", "9007199254740991", "9007199254740993", "-12345678901234567890", "1e+300")
     path = written(tmp_path, "a.ndjson", "".join(f'{{"time":"2026-01-01","n":{number}}}\n' for number in numbers))

@@ -139,7 +139,7 @@ def kind_of(head: FileHead, ending: str, written: str, time_names: Sequence[str]
     readers = [score.kind.name for score in others if score.reads_first]
     own = [score for score in endings if score in others or (score in tables and not {*readers} & {*_OBJECTS})]
     named = [score for score in scores if score.kind.name == "fields"]
-    if readers:
+    if readers or _BEGINS_OBJECT.match(head.first_event):
         tables = dated = []
     for group in (named, own, [*dated, *others], tables):
         best = _best(group)
@@ -319,6 +319,8 @@ def _magic(kind: FileKind, head: FileHead) -> list[bool]:
     return [head.lines[0].startswith("PAR1")] * len(head.lines)
 
 
+_BEGINS_OBJECT = re.compile(r'\s*\[?\s*\{\s*"')
+"""Matches the beginning of JSON. A row of csv does not begin so, even if the JSON is not valid."""
 _BETWEEN_DOCUMENTS, _BETWEEN_ELEMENTS = re.compile(r"\s*"), re.compile(r"[\s,\]]*")
 _DECODER = json.JSONDecoder()
 _SEPARATORS = {"csv": None, "tsv": "\t"}

@@ -85,6 +85,7 @@ def test_the_kind_of_a_file_is_the_one_that_reads_most_of_its_head(text: str | b
         ("a.csv", "a,b\n1\n1,2,3\n", "csv"),
         ("a.json", NDJSON + "oops\n", "ndjson"),
         ("a.json", "{}\n" + LOG * 19, "log"),
+        ("a.ndjson", NDJSON.replace("[1,2]", "\t,") + NDJSON, "ndjson"),
     ],
 )
 def test_an_ending_decides_only_if_no_other_kind_reads_the_head(name: str, text: str, expected: str) -> None:
@@ -107,6 +108,7 @@ def test_an_ending_decides_only_if_no_other_kind_reads_the_head(name: str, text:
             SYSLOG * 8 + "foo\n" * 2,
             "of its first 10 lines, syslog fits 80%; the first line that does not fit is line 9: 'foo'",
         ),
+        (NDJSON.replace("[1,2]", "NULL,") * 2, 'no format fits the line \'{"time":"2024-01-31","a":NULL,,'),
         ("Hello, World\n", "no format fits the line 'Hello, World'"),
         (
             "Hello, World, and so on\nfoo\nbar\n",

@@ -79,7 +79,9 @@ class Stream(Protocol):
 
     @abstractmethod
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Yield batches with at least one row. The plan starts with the first batch, and runs while batches are read.
+        """Yield batches with at least one row.
+
+        The plan starts when the caller asks for the first batch, and runs while batches are read.
 
         Raises ServiceError if the engine fails, and Unavailable if another attempt may succeed later. After a call of
         `interrupt`, raises the error that was passed to `interrupt` as `reason`.
@@ -168,8 +170,8 @@ class Tables(Protocol):
         timestamps are truncated to milliseconds. Raises ServiceError if a value does not fit, or if a row has no
         eventdate.
 
-        With `create`, a table with these columns is made in the same transaction. With `create` and `replace`, the new
-        table replaces a table with the same name.
+        With `create`, a table with the columns in `create` is made in the same transaction. With `create` and
+        `replace`, the new table replaces a table with the same name.
 
         With `change`, the columns of the table are changed in the same transaction. Events that are already stored have
         null in new columns, and marks stay valid. Raises the errors of `ColumnChange.check`, and UsageError if a stored

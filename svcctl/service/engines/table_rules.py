@@ -82,7 +82,7 @@ class ColumnChange:
         return tuple((old, new) for old, new in pairs if old != new)
 
     def check(self, name: str, columns: Sequence[Column]) -> None:
-        """Raise ColumnsChanged if the table no longer has the columns `before`.
+        """Raise ColumnsChanged if the present columns of the table, `columns`, differ from the old columns.
 
         Raises UsageError if two columns would have the same name, or if a column cannot get its new type.
         """

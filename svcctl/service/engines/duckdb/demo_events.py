@@ -56,7 +56,7 @@ def _moments(name: str, lanes: int, when: str) -> str:
 
 
 def _hash(name: str, of: str = "h") -> str:
-    """Return SQL for a hash of the SQL value `of` and a name.
+    """Return SQL for a hash of a name and an SQL value. The argument `of` is the SQL value.
 
     DuckDB's own hash of several values is not random enough.
     """
@@ -64,12 +64,12 @@ def _hash(name: str, of: str = "h") -> str:
 
 
 def _chance(name: str, of: str = "h") -> str:
-    """Return SQL for a pseudorandom number from 0 to 1. The number depends on the SQL value `of` and on `name`."""
+    """Return SQL for a pseudorandom number from 0 to 1. The number depends on `name` and on the SQL value `of`."""
     return f"(({_hash(name, of)} >> 11)::DOUBLE / {1 << 53})"
 
 
 def _pick(items: Sequence[Item], name: str, *, of: str = "h", skew: float = 1) -> str:
-    """Return SQL that picks one of the items. The choice depends on the SQL value `of` and on `name`.
+    """Return SQL that picks one of the items. The choice depends on `name` and on the SQL value `of`.
 
     With a larger `skew`, the first items are picked more often.
     """
@@ -200,5 +200,5 @@ _FIREWALL = f"""
 SELECTS: Mapping[str, str] = {"demo.ecommerce.data": _WEB, "auth.all": _AUTH, "firewall.all": _FIREWALL}
 """The SELECT that makes the events of each table.
 
-The placeholders `{start}` and `{end}` are epoch seconds. Events begin at `{start}` and end before `{end}`.
+The placeholders `{start}` and `{end}` are epoch seconds. All events are dated at or after `{start}` and before `{end}`.
 """

@@ -1,4 +1,4 @@
-"""The engine that stores events in one DuckDB file: its tables, loads of events, and plans that read the events.
+"""The engine that stores events in one DuckDB file. It makes tables, loads events and runs plans.
 
 Tables are in the schema `events`. The dotted name of a table is one identifier in this schema. `main.stored` records
 whether the rows of each table are stored in the order of eventdate. If so, a plan need not sort the rows. `main.loaded`
@@ -82,10 +82,10 @@ _CONNECT = "USE store; SET enable_progress_bar=false"
 class DuckDBEngine(Reading):
     """One file of events. If `path` is None, the events are in memory.
 
-    Reads run in parallel. Only one write runs at a time. `memory_limit` is the maximum memory of DuckDB. Sorting and
-    grouping that need more memory use files in the folder `spill`, which by default is next to the file of events.
-    About `sorted_rows` rows are sorted at once. A load holds at most `group_values` values in memory at once.
-    `nanoseconds` returns the present time in epoch nanoseconds.
+    Reads run in parallel. Only one write runs at a time. `memory_limit` is the maximum memory of DuckDB. If sorting
+    or grouping needs more memory, DuckDB uses files in the folder `spill`. By default, this folder is next to the file
+    of events. About `sorted_rows` rows are sorted at once. A load holds at most `group_values` values in memory at
+    once. `nanoseconds` returns the present time in epoch nanoseconds.
     """
 
     dialect = DuckDBDialect()
@@ -304,8 +304,8 @@ class DuckDBEngine(Reading):
     def _check_values(self, rows: int, columns: int) -> None:
         """Raise ServiceError if a load would hold more than `group_values` values in memory at once.
 
-        A load holds at most one row group in memory. If a table has so few columns that a whole row group has at most
-        `group_values` values, a load can have any number of rows.
+        A load holds at most one row group in memory. So if a full row group of the table has at most `group_values`
+        values, the load may have any number of rows.
         """
         most = self._group_values // columns
         if min(rows, ROW_GROUP_SIZE) > most:

@@ -17,8 +17,8 @@ def interruptible(
 ) -> Iterator[None]:
     """Call `check` in a thread every `pause` seconds during the `with` block.
 
-    If `check` raises an error, the running statement is interrupted, and the block raises the error of `check`. A block
-    that comes to its end raises nothing, because by then it may have stored its rows.
+    If `check` raises an error, the running statement is interrupted, and the block raises the error of `check`. If the
+    block still comes to its end, no error is raised, because the block may already have stored its rows.
     """
     ended, failures = Event(), list[Exception]()
 

@@ -89,7 +89,10 @@ def _as_read(column: Column) -> str:
 
 
 def _source(select: exp.Select) -> tuple[exp.Table, exp.Select]:
-    """Return the table that a SELECT reads, and the SELECT or subquery that has this table after FROM."""
+    """Return the table that a SELECT reads, and the SELECT that has this table after FROM.
+
+    The second result is the given SELECT or one of its subqueries.
+    """
     node = next(select.find_all(exp.Table))
     within = node.parent_select
     assert within is not None

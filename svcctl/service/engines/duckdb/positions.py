@@ -107,8 +107,7 @@ def rows(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, marks: Ite
 def remove(cursor: duckdb.DuckDBPyConnection, name: str, removed: Sequence[Run], newest: datetime) -> None:
     """Record that rows were removed.
 
-    `removed` has the runs of row numbers that the rows had before the removal. `newest` is the latest date of the
-    removed rows.
+    `removed` has the row numbers of these rows before the removal, as runs. `newest` is the latest date of these rows.
     """
     holes = cursor.execute(_HOLES, [name]).fetchall()
     _keep_holes(cursor, name, _joined(sorted([*holes, *_positions(holes, removed)])))

@@ -37,8 +37,8 @@ FILE_TYPES = {**SQL_TYPES, Type.IP4: SQL_TYPES[Type.INT8]}
 class Scanner:
     """A DuckDB database that reads the files of a folder.
 
-    `memory_limit` is the maximum memory of DuckDB. Sorting and grouping that need more memory use files in the folder
-    `spill`.
+    `memory_limit` is the maximum memory of DuckDB. If sorting or grouping needs more memory, DuckDB uses files in the
+    folder `spill`.
     """
 
     def __init__(self, lake: Lake, *, memory_limit: str = MEMORY_LIMIT, spill: Path | None = None) -> None:
@@ -68,7 +68,7 @@ class Scanner:
         columns: Sequence[Column] | None = None,
         window: Window = (None, None),
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Source]]:
-        """Yield a connection, and a function. For a SnapshotPart, the function returns a subquery that reads its rows.
+        """Yield a connection, and a function that returns a subquery for the rows of a SnapshotPart.
 
         With `loads`, the subquery returns only the rows of these loads. The subquery may leave out columns that are not
         in `columns`, and rows with dates outside `window`. A subquery is valid until the next call of the function.

@@ -27,9 +27,9 @@ _CLASSES: Mapping[str, type[duckdb.Error]] = {
     "Out of Memory": duckdb.OutOfMemoryException,
     "TransactionContext": duckdb.TransactionException,
 }
-"""The DuckDB class of an error that Arrow passes on as text, keyed by the beginning of the text.
+"""The DuckDB classes of errors that Arrow passes on as text. The keys are the words before `Error:` in the text.
 
-Any other beginning means that DuckDB has refused the statement.
+If other words come before `Error:`, DuckDB has refused the statement.
 """
 _OWN_FAILURES = (
     *(duckdb.InternalException, duckdb.FatalException, duckdb.IOException),
@@ -136,7 +136,7 @@ class Statement:
     returned. A batch has at most `rows_per_batch` rows, and at most about BYTES_PER_BATCH bytes. The first batch has at
     most VECTOR_ROWS rows, so that it is returned early.
 
-    The constructor checks the first SELECT. Each other SELECT is taken from `selects` only when its rows are needed.
+    The constructor checks the first SELECT. A later SELECT is taken from `selects` only when its rows are needed.
     Making a SELECT may need further queries, which an interrupt also stops. Closing the stream closes its connection.
     """
 

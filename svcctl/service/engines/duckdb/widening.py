@@ -22,7 +22,7 @@ def widened(column: Column, to: Type) -> str:
 
 
 def is_lossy(column: Column, to: Type) -> str | None:
-    """Return SQL that is true for each value of a column that would be changed by a conversion to another type.
+    """Return SQL that is true for a value of a column if a conversion to another type would change this value.
 
     Return None if the conversion cannot change a value.
     """

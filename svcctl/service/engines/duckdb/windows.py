@@ -17,7 +17,7 @@ from svcctl.service.engines.duckdb.dialect import DuckDBDialect
 from svcctl.service.language.dialect import write
 
 SORTED_ROWS = 250_000
-"""The approximate number of rows that are sorted at once, which need about 50 MB.
+"""The approximate number of rows that are sorted at once. These rows need about 50 MB.
 
 Rows with the same date are always sorted together.
 """

@@ -198,8 +198,8 @@ class Lake:
         replaces the table at the same time.
 
         Raises ColumnsChanged if another process changes the columns at the same time. Without `change`, columns that
-        another process adds are accepted. If `rewritten` has actions, any commit by another process raises
-        ColumnsChanged.
+        another process adds are accepted. With `rewritten`, raises ColumnsChanged if another process makes any commit
+        at the same time.
         """
         name, columns = table.name, table.columns if change is None else change.after
         if id_ is not None and self.has_load(name, id_):

@@ -22,9 +22,9 @@ from svcctl.service.language.types import Column, Type
 
 TYPE_KEY = "svcctl.type"
 LOADED_KEY = "svcctl.load"
-"""The key of the load's number, in a commit that stores a load."""
+"""A key in commits that store a load. Its value is the number of the load."""
 REMOVED_KEY = "svcctl.removed"
-"""The key of a date, in a commit that removes events. All removed events are earlier than this date."""
+"""A key in commits that remove events. Its value is a date. All removed events are earlier than this date."""
 ADDED_KEY = "svcctl.added"
 """A key in the configuration of a table. Its value is the number of columns that loads have added to the table."""
 DROPPED_KEY = "svcctl.dropped"

@@ -124,9 +124,10 @@ class Log:
 
 
 def _cut(info: Action, actions: Sequence[Action]) -> datetime | None:
-    """Return the date before which a commit may have removed events. Return None if the commit has removed no events.
+    """Return a date that is later than every event that a commit may have removed.
 
-    For a commit that removes events but does not state the date, return the latest possible date.
+    Return None if the commit has removed no events. For a commit that removes events but does not state the date,
+    return the latest possible date.
     """
     if REMOVED_KEY in info:
         return datetime.fromisoformat(info[REMOVED_KEY])

@@ -12,10 +12,10 @@ from svcctl.service.language.types import Plan
 
 
 def counted(plan: Plan, files: Sequence[File], loads: Loads | None) -> tuple[Plan, Sequence[File]]:
-    """Replace reads of files by row counts from the log, if a plan only counts all events of a range of dates.
+    """Add row counts from the log to a plan that only counts all events of a range of dates.
 
-    Returns the changed plan, and the files that the plan must still read. Any other plan is returned unchanged,
-    together with all files.
+    The plan then need not read the files that were counted. Returns the changed plan, and the files that the plan must
+    still read. Any other plan is returned unchanged, together with all files.
     """
     select = plan.select.copy()
     within = next(select.find_all(exp.Table)).parent_select

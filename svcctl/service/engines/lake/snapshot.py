@@ -29,7 +29,7 @@ The missing versions may be at the beginning of the log or between other version
 SORTED_ROWS = 500_000
 """The number of rows that are sorted at once, if files have overlapping dates. These rows need about 100 MB."""
 SORTED_BYTES = 1 << 22
-"""The size, in compressed bytes, of the rows that are sorted at once, if files have large rows."""
+"""If files have large rows, the rows that are sorted at once take about this many bytes in the compressed files."""
 LARGE_ROW = 256
 """A row is large if it has more than this number of bytes in a compressed file."""
 ORDERED = "ordered-"
@@ -42,8 +42,8 @@ NO_LOAD = 0
 class File:
     """A file of a table. `path` is relative to the folder of the table.
 
-    `oldest` and `newest` are the earliest and latest date of its events. Each load of a
-    table has a number. `loads` has the lowest and the highest of these numbers among the loads of this file's rows.
+    `oldest` and `newest` are the earliest and latest date of its events. Each row has the number of the load that
+    stored it. `loads` has the lowest and the highest of these numbers in the file.
     """
 
     path: str
@@ -289,9 +289,10 @@ class SnapshotReader:
 
 @contextmanager
 def translated(name: str, uri: str) -> Iterator[None]:
-    """Turn errors of the Delta library into Unavailable, except TableNotFoundError.
+    """Turn errors of the Delta library in the `with` block into Unavailable.
 
-    If versions are missing in the log, raises ServiceError instead, because another attempt would also fail.
+    A TableNotFoundError is raised unchanged. If versions are missing in the log, raises ServiceError instead of
+    Unavailable, because another attempt would also fail.
     """
     try:
         yield
@@ -330,7 +331,7 @@ def _snapshot(name: str, table: DeltaTable) -> Snapshot | None:
 
 
 def _check_readable(name: str, table: DeltaTable, configuration: Mapping[str, str | None]) -> None:
-    """Raise ServiceError if the table has rows deleted by deletion vectors, or maps its columns to other names.
+    """Raise ServiceError if deletion vectors have deleted rows of a table, or if its columns are mapped to other names.
 
     Only other tools use these two features of Delta.
     """

@@ -29,7 +29,10 @@ ROWS_PER_GROUP = 122_880
 BYTES_PER_GROUP = 1 << 26
 """The approximate maximum size of a row group in bytes."""
 LARGE_ROW, VECTOR = 1 << 11, 2048
-"""A row group with rows of more than LARGE_ROW bytes on average has at most about LARGE_ROW * VECTOR bytes."""
+"""A row group with large rows has at most about LARGE_ROW * VECTOR bytes.
+
+Rows are large if they have more than LARGE_ROW bytes on average.
+"""
 ROWS_PER_FILE = 4_000_000
 _DAY = 86_400_000_000
 
@@ -39,7 +42,7 @@ class CommitFiles(AbstractContextManager["CommitFiles"]):
 
     If a batch begins earlier than the previous batch ended, another file begins. The files are kept if `keep` is called
     in the `with` block. They are also kept if the block raises Unavailable, because the commit may have been made. If
-    the commit was not made, the module `upkeep` removes the files later. In all other cases, the files and empty
+    it was not made, the module `upkeep` removes the kept files later. If the files are not kept, the files and empty
     folders are removed at the end of the block.
     """
 

@@ -3,8 +3,8 @@
 Errors of the server become errors of svcctl. A session ends when the server's process ends, and the server may also end
 an idle session. The next statement then begins a new session.
 
-This module sends gRPC messages itself. Spark's own client would wait minutes for a server that has stopped, and cannot
-be interrupted. This module never logs or prints the token.
+This module sends gRPC messages itself. Spark's own client cannot be interrupted, and would wait minutes for a server
+that has stopped. This module never logs or prints the token.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _WHY = {
     "Failed parsing HTTP/2": ": the server there does not speak Spark Connect, or requires TLS",
     "WRONG_VERSION_NUMBER": ": the server there does not speak TLS, which a token or SVCCTL_SPARK_CA_BUNDLE requires",
 }
-"""The end of the error message for a server that does not answer, keyed by a part of gRPC's message."""
+"""Reasons why a server does not answer, for the end of the error message. The keys are parts of gRPC's message."""
 _REFUSED = ("UNAUTHENTICATED", "PERMISSION_DENIED", "UNIMPLEMENTED")
 _BROKEN = re.compile(r"Stream removed|Received (?:RST_STREAM|GOAWAY)|Socket closed|Connection reset")
 """A pattern for gRPC's message when a proxy in front of the server ends a call."""

@@ -4,9 +4,9 @@ A server of Spark Connect holds in memory the part of a result that the client h
 make the server fail. Files do not have this limit. The files of a result are removed when the result has been read, or
 when the query ends early.
 
-The files of killed processes must also be removed. So each process with files of results regularly writes a growing
-number to a file of its own. If the number of a process has not changed for DEAD_SECONDS, the process is considered
-dead. Another process then removes the files of the dead process.
+The files of killed processes must also be removed. So each process that has results in files also has a file
+`alive`. The process regularly writes a growing number to this file. If the number of a process has not changed for
+DEAD_SECONDS, the process is considered dead. Another process then removes the files of the dead process.
 """
 
 from __future__ import annotations

@@ -28,18 +28,19 @@ REPEATED = 80
 Longer SQL is passed to a lambda. For short SQL, repeating is faster, because Spark does not compile lambdas.
 """
 MAX_DEPTH = 12
-"""The maximum nesting depth of expressions that may repeat the SQL of their value. The keys of BODIES are their kinds.
+"""The maximum nesting depth of expressions whose kind is a key of BODIES.
 
-With deeper nesting, servers take too long.
+These expressions may repeat the SQL of their value. With deeper nesting, servers take too long.
 """
 Body = Callable[[str], str]
 Write = Callable[[Generator, exp.Expr], str]
 
 
 class Bound(exp.Expression):
-    """An expression that the function `body` builds from the SQL of the value `this`.
+    """An expression with a value (`this`) and a function (`body`).
 
-    The expression may contain the SQL of the value several times.
+    The function makes the SQL of the expression from the SQL of the value. The SQL of the expression may contain the
+    SQL of the value several times.
     """
 
     arg_types = {"this": True, "body": True}  # noqa: RUF012

@@ -75,9 +75,10 @@ class Columns:
     without values. `marks` has SQL conditions, by kind of change and by column. A condition is true if the load changes
     the column's value in this way. The column name "" stands for the whole row.
 
-    `misfit` is SQL that gives null for a row that fits the types. For JSON, the SQL gives the structure of a row that
-    may not fit. `members` has the types of JSON members, and `flat` describes the objects that became columns.
-    `is_dated` is true if the format of the file defines how times are written.
+    `misfit` is SQL that gives null for a row that fits the types. For a row that does not fit, it gives an empty text.
+    For a row of JSON that may not fit, it gives the structure of the row, which `fits` checks. `members` has the types
+    of JSON members, and `flat` describes the objects that became columns. `is_dated` is true if the format of the file
+    defines how times are written.
     """
 
     table: str
@@ -163,9 +164,9 @@ def _typed(names: Sequence[str], table: str, rules: Wanted, misfits: Sequence[st
 def _counts(cells: Sequence[str], table: str, rules: Wanted) -> dict[int, list[int]]:
     """For each column, count how many values have the form of a number or of another type.
 
-    `cells` has the SQL of each column. The result maps the index of a column to a list of counts: the number of values
-    that are not null, and then, for each of the tests NUMBER_LIKE, ODD and WAYS, the number of values that pass this
-    test. The result is empty if there are no rows.
+    `cells` has the SQL of each column. The result maps the index of a column to a list of counts. The first count is
+    the number of values that are not null. Each further count is the number of values that pass a test. The tests are
+    NUMBER_LIKE, ODD and those in WAYS, in this order. The result is empty if there are no rows.
     """
     tests = (NUMBER_LIKE, ODD, *(test for _, test in WAYS))
     counts = ", ".join(f"count(*) FILTER ({test.format('value')})" for test in tests)
@@ -287,7 +288,7 @@ _VALID_TEXT = "CASE WHEN json_valid(text) THEN text END"
 
 
 def _is_plain(events: str, leaves: Sequence[Leaf], rules: Wanted) -> str:
-    """Return an SQL condition. If the condition is true for a row, the row has exactly these members, with their types.
+    """Return an SQL condition that is true only for rows that have exactly the members and the types of `leaves`.
 
     The SQL is `false` if the condition would be false for most rows of the head.
     """

@@ -111,7 +111,7 @@ def heading(
     character that is most frequent in the heading: comma, semicolon, tab or |.
 
     If `header` is true, the first row is a header with the names of the columns. If `header` is false, the first row is
-    data. If `header` is None, the first row is data if there are `names`, and a header otherwise.
+    data. If `header` is None, the first row is a header only if there are no `names`.
 
     The columns get the names in `names`. Without `names`, the columns get the names in the header. Without `names` and
     without a header, the columns are named column0, column1 and so on.
@@ -286,7 +286,7 @@ class _Rows:
         self._rest = b""
         """The beginning of a record that the next block will complete."""
         self._has_whole = self._has_short = False
-        """Whether a row with all cells (`_has_whole`) or a row with too few cells (`_has_short`) was read."""
+        """`_has_whole` is true after a row with all cells, and `_has_short` after a row with too few cells."""
 
     def next_line(self) -> int:
         """Return the number of the line that follows the last block."""
@@ -403,8 +403,9 @@ class _Rows:
     def _is_cut_off(self, records: Sequence[tuple[int, bytes]], short: Mapping[int, int]) -> bool:
         """Return whether the last record is incomplete because the file was cut off.
 
-        Such a record has no line end, and is the only record of the file with too few cells. `short` has the number of
-        missing cells by the index of the record.
+        This record has no line end and too few cells. Before this record, at least one record had all cells, and none
+        had too few cells. `short` maps the index of each invalid record to the number of its missing cells. The number
+        is negative if the record has too many cells.
         """
         if not records or self._has_short or not self._has_whole:
             return False

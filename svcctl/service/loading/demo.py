@@ -29,15 +29,15 @@ GROW_SECONDS = 1.0
 QUIET_SECONDS, QUIET_GROW_SECONDS = 60.0, 60.0
 """A service without a request for QUIET_SECONDS extends the demo tables only every QUIET_GROW_SECONDS."""
 SECONDS_AHEAD = 300
-"""The number of seconds for which a running service makes demo events in advance, with one statement."""
+"""The length, in seconds, of the period whose events a running service makes in advance, with one query per table."""
 
 
 def extend(engine: Tables, until: datetime, history: timedelta) -> Iterator[tuple[str, float, int]]:
     """Extend the demo tables up to `until`, rounded down to a second. `until` has a time zone.
 
-    The first events of a missing or empty table are `history` earlier than `until`. If `history` is 0, nothing is done.
-    After each transaction, yields the name of the table, the completed fraction of the table's new events, and the
-    number of events that the transaction has added.
+    The first events of a missing or empty table are `history` earlier than `until`. If `history` is 0, no table is
+    created or extended. After each transaction, yields the name of the table, the completed fraction of the table's new
+    events, and the number of events that the transaction has added.
     """
     for table in TABLES if history else ():
         yield from _extend(engine, table, int(until.timestamp()), history)

@@ -156,9 +156,9 @@ def _nulls(fields: Mapping[str, LoadedField]) -> str:
 
 
 def _marks(layout: Layout, fields: Mapping[str, LoadedField]) -> dict[Change, str]:
-    """Return an SQL condition for each kind of change that depends on the event's time or on stored values.
+    """Return SQL conditions for the changes FINER, COLUMN and ZONE, which depend on the event's time or stored times.
 
-    The condition is true for a row that the load changes in this way.
+    A condition is true for a row to which the change applies. COLUMN and ZONE are left out if they cannot apply.
     """
     event_time, time = layout.fields[layout.time], quote(layout.time)
     times = [quote(_WHEN), *(field.stored for field in fields.values() if field.type is Type.TIMESTAMP)]

@@ -69,7 +69,7 @@ def _objects(member: str) -> str:
     """Return SQL that parses the lines in the table `objects`.
 
     The columns are `number`, `text`, `line` and `events`. `line` is the text if the text is a JSON object, otherwise
-    null. `events` is the value of the member `member`.
+    null. `events` is the value of the member with the name or the path `member`.
     """
     paths = dict.fromkeys((f"/{_escaped(member)}", "".join(f"/{_escaped(name)}" for name in member.split("."))))
     events = ", ".join(f"json_extract(line, {literal(path)})" for path in paths)

@@ -70,8 +70,8 @@ class KnownFile:
     """A file of a known kind. `contents` is the path that DuckDB reads, and `heading` is the heading of csv.
 
     `width` is the size of the widest rows of parquet in bytes, or the minimum size of a csv row in bytes. `is_array` is
-    true for JSON that is one array. `events_in` is the member of ndjson that has the events. `left_out` has the names
-    of the members outside the events in a JSON document.
+    true for JSON that is one array. `events_in` is the member of ndjson that has the events. If the events of a JSON
+    document are in a member of its objects, `left_out` has the names of the other members.
     """
 
     source: Source
@@ -225,7 +225,10 @@ class FileReader:
         return rows
 
     def batches(self, file: KnownFile, sql: str) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a query over a file, in batches that fill a row group if possible (see `combined`)."""
+        """Yield the rows of a query over a file, in batches.
+
+        A batch has as many rows as a row group of DuckDB, or fewer if rows are large or the file ends (see `combined`).
+        """
         most = ROWS_OF_KNOWN_WIDTH if file.is_parquet else ROWS_PER_BATCH
         with self._readable(file):
             self.connection.execute(_FOR_LONG_SQL if len(sql) > LONG_SQL else _FOR_SHORT_SQL)

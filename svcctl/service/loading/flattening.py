@@ -18,7 +18,7 @@ from svcctl.service.loading.limits import LoadLimits
 MemberPath = tuple[str, ...]
 """The path of a member inside an event: the names of the members from the top of the event to this member."""
 JSON, NULL = "JSON", "NULL"
-"""JSON is the type of a member with arrays, objects or values of several types.
+"""JSON is the type of a member that has arrays, objects that stay JSON text, or values without a common type.
 
 NULL is the type of a member without values.
 """

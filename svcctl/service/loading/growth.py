@@ -60,7 +60,7 @@ def growth(
 
     All loads together add at most `most` columns to a table. A new column without a value in any file is left out,
     because the type of this column is not known yet. Raises UsageError if the files do not fit the table. Also raises
-    UsageError if the table needs new columns, but an option fixes the table's columns.
+    UsageError if the table needs new columns, but the option `fixed_columns` forbids new columns.
     """
     table_types = {column.name: column.type for column in table.columns}
     wider = _wider(table, table_types, options)
@@ -157,7 +157,7 @@ def _check_rest(
     count: int,
     most: int,
 ) -> None:
-    """Raise UsageError if the columns beyond the limit, `left`, cannot be stored in the column REST."""
+    """Raise UsageError if the columns `left`, which exceed the limit, cannot be stored in the column REST."""
     others = [layout for layout in layouts if not _is_json(layout) and not layout.types.keys().isdisjoint(left)]
     has_own = any(REST in layout.types for layout in layouts) or table_types.get(REST, Type.STR) is not Type.STR
     if others or has_own:

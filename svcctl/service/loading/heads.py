@@ -153,7 +153,7 @@ def kind_of(head: FileHead, ending: str, written: str, time_names: Sequence[str]
 
 
 def _is_above_times(table: Score, log: Score, head: FileHead) -> bool:
-    """Return whether the first line is a heading of csv above lines in which the first cell is a time.
+    """Return whether the first line is a heading of csv, and the lines below it have a time in their first cell.
 
     The first cell of a line is a time if the line fits the kind `log`, and the separator directly follows the time.
     """
@@ -238,7 +238,7 @@ def _counted(kind: FileKind, head: FileHead) -> Score:
 def _entries(kind: FileKind, head: FileHead) -> list[bool]:
     """Return for each line whether it begins or continues an entry. The kind must have a pattern.
 
-    A line directly above a stack trace, such as an error message, also continues the entry.
+    A line between an entry and its stack trace, for example an error message, also continues the entry.
     """
     lines, fits = head.lines, [False] * len(head.lines)
     joins = re.compile(kind.continuation) if kind.continuation else None

@@ -32,7 +32,10 @@ class FileKind:
 
 
 ACCESS_HOST = r'(?:[^\s":]+(?::\d*)?|\[?[\da-fA-F]*:[\da-fA-F:.]*(?:%[^\s":]+)?\]?(?::\d+)?)'
-"""The pattern of a host in an access log: a name or an address, and perhaps a port. A Unix socket is `unix:`."""
+"""The pattern of a host in an access log: a name or an address, and perhaps a port.
+
+A client that uses a Unix socket has the host `unix:`.
+"""
 ACCESS = (
     rf"^(?:(\S+:\d+) )?({ACCESS_HOST}) "
     r'\S+ (\S+) \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)'

@@ -206,8 +206,8 @@ def _with_texts_marked(layouts: Sequence[Layout], types: Mapping[str, Type], nam
     """Return the layouts with a Change.TEXT for columns that have numbers in some files, and text in other files.
 
     The load makes such a column text in all files. In the files in which the column has text, each of its values counts
-    as a Change.TEXT. If a layout already has a condition for this change of the column, the condition is kept. Columns
-    in `named` are left out, because the table or the user decides their types.
+    as a Change.TEXT. If the layout already has a condition for Change.TEXT of this column, the condition is kept.
+    Columns in `named` are left out, because the table or the user decides their types.
     """
     numbers = {name for layout in layouts for name, type_ in layout.types.items() if type_ in NUMBERS}
     mixed = {name for name in numbers.difference(named) if types[name] is Type.STR}

@@ -17,16 +17,16 @@ MAX_COMPARED = 64
 STYLES = ((",", ":"), (", ", ": "))
 """The usual separators of JSON: between members, and between a name and its value."""
 _QUOTED, _BARE = "\ue000", "\ue001"
-"""The places of values in the text of an object: with and without quotes."""
+"""Characters that mark the place of a value in the text of an object: a value in quotes, and a value without quotes."""
 
 
 def plain_text(leaves: Sequence[Leaf], style: tuple[str, str]) -> str | None:
     """Return SQL for the text of an object that has exactly these members, in this order.
 
-    The SQL writes the values from the column `event`, which `json_transform` has made. If an object has the same text,
-    its values have the types of the members, because JSON writes texts, whole numbers, fractions and truth values in
-    different ways. A text with an escape, and a missing value, give another text. Returns None for members that are
-    not in `event`.
+    The SQL writes the values from the column `event`, which `json_transform` has made. If the result is equal to the
+    text of the object, the object's values have the types of the members. This is so because JSON writes texts, whole
+    numbers, fractions and truth values in different ways. If a value is missing or has an escape, the result differs
+    from the text of the object. Returns None for members that are not in `event`.
     """
     if not leaves or any(leaf.is_mixed or leaf.is_hidden for leaf in leaves):
         return None

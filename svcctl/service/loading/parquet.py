@@ -51,7 +51,7 @@ def check_footer(source: Source, contents: Path, watch: LoadWatch) -> int:
 def size_query(table: str, described: Sequence[tuple[Any, ...]]) -> str:
     """Return SQL for the number of rows in a table, and for the sizes of its texts in bytes.
 
-    The sizes are the total size of all texts, and the largest size of the texts in one row.
+    The first size is that of all rows together. The second size is that of the row with the most text.
     """
     sizes = [f"coalesce({_SIZES[type_]}({quote(str(name))}), 0)" for name, type_, *_ in described if type_ in _SIZES]
     sized = f"SELECT {' + '.join(sizes) or '0'} AS size FROM {table}"

@@ -185,7 +185,11 @@ class Recogniser:
         return Layout(file, columns, fields, time, clock, times, numbers, is_chosen)
 
     def _may_have_events(self, head: FileHead) -> bool:
-        """Return whether a file may have events. Raises UsageError for a file of comments that may be events."""
+        """Return whether a file may have events.
+
+        Raises UsageError if the file has only comments, but one of them may be an event. This error is not raised if
+        the user names the format.
+        """
         if self.options.format is not None or head.has_events:
             return any(map(str.strip, head.lines))
         if head.comment_with_time:

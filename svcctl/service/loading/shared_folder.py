@@ -1,4 +1,4 @@
-"""Work on the tables of a shared folder without a running service: opening, loading and compacting.
+"""Opens the tables of a shared folder, loads files into them and compacts them, without a running service.
 
 The packages of Delta Lake are an optional extra, so they are imported only when needed.
 """
@@ -63,7 +63,8 @@ def load_into(
     """Load files into a table of a shared folder, as the function `load` does.
 
     Returns None if the table already has a load with this ID. Raises Unavailable if the folder does not exist. Also
-    raises the errors of `folder_identity.check`. With `create`, a missing folder is made, and `notify` is called.
+    raises the errors of `folder_identity.check`. With `create`, this check may create a missing folder. `notify` then
+    receives a message.
     """
     with opened(uri, environment) as lake:
         folder = lake.folder

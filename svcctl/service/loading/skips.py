@@ -222,9 +222,9 @@ class Tally:
     def settle(self) -> None:
         """Count two lines whose meaning depends on the other lines of the file.
 
-        If the last line is unfinished and could not be read, it counts as skipped if no row of the file was loaded.
-        Otherwise, it counts as unfinished. A comment with a date or a time of day counts as skipped if the file has no
-        rows, because it may be an event.
+        The last line may be unfinished and impossible to read. It counts as unfinished if rows of the file were
+        loaded, and as skipped if none were loaded. A comment with a date or a time of day counts as skipped if the
+        file has no rows, because it may be an event.
         """
         if self._comment is not None and not self.rows:
             self.add(*self._comment)

@@ -1,10 +1,10 @@
 """SQL that reads times, and the formats of times.
 
 Without a given format, a time can have one of these forms: ISO 8601, dd.MM.yyyy HH:mm:ss, 31-Jan-2026 10:00:00, the
-form of C (Sat Jan 31 10:00:00 2026), or the form that Go prints. If the order of day and month is given, the form
-31/01/2026 10:00:00 is also read. Numbers are times only in a known unit, see `number_times.py`. A time without a zone
-is in the given zone, or in UTC. An abbreviation such as CST has several meanings, so times with an abbreviation are
-read only if a zone is given.
+form of C's function `ctime` (Sat Jan 31 10:00:00 2026), or the form that Go prints. If the order of day and month is
+given, the form 31/01/2026 10:00:00 is also read. Numbers are times only in a known unit, see `number_times.py`. A time
+without a zone is in the given zone, or in UTC. An abbreviation such as CST has several meanings, so times with an
+abbreviation are read only if a zone is given.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ LACKING: Mapping[Skip, str] = {
     r"[ T]\d\d:[\d:.,]*$",
     Skip.NO_DAY: r"^\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?$",
 }
-"""Patterns of texts that are not times because a part is missing, by the missing part."""
+"""For each part that a time may lack, the pattern of texts without this part. These texts are not times."""
 _CLOCKS = (" %H:%M:%S", " %H:%M:%S.%f", " %H:%M:%S,%f", " %H:%M", " %I:%M %p", " %I:%M:%S %p", "")
 _NAMED_MONTH = r"^(?:[A-Z][a-z]{2}, )?(\d{1,2})[/ -]([A-Z][a-z]{2})[/ -](\d{4})(?:[: ](\d\d:\d\d))?"
 _NAMED_MONTHS = [
     *("%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S.%f %Y"),
     *(f"%d %b %Y {clock}" for clock in ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M", "")),
 ]
-"""The formats of times as C writes them, and of times such as 31/Jan/2026:10:00:00.
+"""The formats of times that C's function `ctime` writes, and of times such as 31/Jan/2026:10:00:00.
 
 Before a text is read in these formats, blanks replace the characters between day, month, year and time of day.
 """
@@ -151,8 +151,8 @@ def _plain_time(text: str, zone: str) -> str:
 def _described(text: str, spec: str, newest: datetime | None) -> str:
     """Return SQL that reads a text as a time in a format.
 
-    If the format has no year, the time gets the latest year that does not make it later than `newest`. A fraction may
-    follow the seconds, even if the format has no fraction.
+    If the format has no year, the time gets the latest year in which it is not after `newest`. A fraction may follow
+    the seconds, even if the format has no fraction.
     """
     formats = [spec]
     if re.search(_SECOND_CODE, spec) and not re.search(_FRACTION_CODE, spec):
@@ -235,7 +235,7 @@ def in_utc(time: str, zone: str) -> str:
 def yearless(text: str, formats: Sequence[str], newest: datetime) -> str:
     """Return SQL that converts a text without a year to a time.
 
-    The time gets the latest year that does not make it later than `newest`.
+    The time gets the latest year in which it is not after `newest`.
     """
     # The last 29 February may be up to eight years ago.
     this, *others = (

@@ -1,7 +1,7 @@
 """The values of columns as SQL: the types that texts can have, and the form in which a table stores values.
 
-A column of text gets a type of numbers or the type bool only if all values have the form of this type. An address stays
-text, except if the table or the user gives the column the type ip4. Nested JSON stays JSON text.
+A column of text becomes int8, float8 or bool only if all values have the form of this type. An address stays text,
+except if the table or the user gives the column the type ip4. Nested JSON stays JSON text.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def converted(column: LoadedField, type_: Type, times: TimeFormat, *, has_decima
 def _without_commas(text: str, *, are_decimal: bool) -> str:
     """Return SQL that removes the commas from a number in a text, and writes the decimal mark as a dot.
 
-    With `are_decimal`, a comma is the decimal mark. Otherwise, commas separate thousands. The SQL gives null for a
-    comma in any other place. A text without commas is unchanged.
+    With `are_decimal`, a comma is the decimal mark. Otherwise, commas separate thousands. The SQL gives null for a text
+    with a comma in any other place. A text without commas is unchanged.
     """
     plain = f"replace({text}, ',', '')"
     if are_decimal:

@@ -7,13 +7,14 @@ The service may die while it sends a batch. Then the next run of the job finds o
 uses two sources:
 - The number of delivered rows. Each transaction commits this number as the offset of the consumer group `svcctl-<job>`.
   The number is exact even if another producer's open transaction hides messages from consumers.
-- The last messages of the partition, which the run reads as a consumer. They may include rows that were sent without
-  a transaction. Some brokers also show rows of aborted transactions. The run does not send any of these rows again.
+- The last messages of the partition, which the run reads as a consumer. The run does not send the rows of these
+  messages again. The messages may include rows that were sent without a transaction. Some brokers also show rows of
+  aborted transactions.
 
 All runs of a job have the same transactional ID. So the broker refuses late requests of an earlier run.
 
 Brokers before version 0.11 have no transactions, so they cannot refuse late requests. A late request can deliver rows
-for a second time. The two messages with the same row have the same key.
+for a second time. Then both messages of a row have the same key.
 
 The parameters in PASSED_SETTINGS are passed on to the client library.
 
@@ -403,7 +404,10 @@ class _Partition:
         self.too_large: Sequence[int] = ()
         """The numbers of the rows in the last batch that were too large for the broker."""
         self._after_gap: frozenset[int] = frozenset()
-        """The numbers of the rows that consumers see after a missing row. These rows must not be sent again."""
+        """The numbers of rows that consumers already see, although an earlier row is missing.
+
+        These rows must not be sent again.
+        """
 
     @property
     def memo(self) -> Memo:
@@ -488,7 +492,10 @@ class _Way(Protocol):
 
 
 class _Transactions(_Way):
-    """Sends each batch in one transaction, which also commits the number of rows so far."""
+    """Sends each batch in one transaction.
+
+    The transaction also commits the number of rows that the job has sent so far, including this batch.
+    """
 
     def __init__(self, producer: Producer, consumer: Consumer, partition: _Partition) -> None:
         self._producer = producer

@@ -241,8 +241,8 @@ class NumberedFiles(JobDestination):
 def _retried() -> Iterator[None]:
     """Turn every error of the storage into Unavailable, so that the job retries.
 
-    Refused access is retried too, because access may be granted later. The address is the last part of the
-    message, because a narrow table cuts off the end, and the address is the least important part.
+    The job also retries if the storage refuses access, because access may be granted later. The message ends with the
+    address. A narrow table on a terminal cuts off the end of the message, and the address is the least important part.
     """
     try:
         yield

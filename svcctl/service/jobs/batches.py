@@ -92,7 +92,10 @@ class DeliveryBatches:
         self.written = saved.progress.sent
         """The number of rows written so far, including the rows that wait for their commit."""
         self.step = checkpoint.step
-        """The most recent query step. A step without rows counts only after it was read to its end."""
+        """The most recent query step.
+
+        It changes when the first rows of a step are written, or when a step without rows was read to its end.
+        """
         self.late: LateEvents | None = checkpoint.late
         """The number of events that arrived too late for their groups. The number is saved with the next progress."""
         self._destination = destination

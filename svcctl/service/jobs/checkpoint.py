@@ -29,7 +29,8 @@ class StoredQuery:
 
     `covered` describes events that an earlier job has read. The query leaves these events out. `mark` is the position
     at which the table ended at the launch. `mark` is None if the table is not in the service's own file. `columns` are
-    the names of the table's columns at the launch. If `columns` is None, the query uses all present columns.
+    the names of the table's columns at the launch. If `columns` is None, the query uses all columns that the table has
+    when a run of the job first reads the table.
     """
 
     asked: AskedQuery

@@ -17,7 +17,7 @@ from svcctl.service.queries.schedule import CoveredEvents, covered_after
 
 
 def follow(before: StoredJob, after: StoredJob) -> StoredJob:
-    """Return a copy of the new job `after` that begins at the point where the job `before` stopped.
+    """Return a copy of the new job, `after`. The copy begins at the point where the old job, `before`, stopped.
 
     If both jobs read the same table, the new job reads exactly the events that the old job has not read. Otherwise the
     new job begins at the last date of the old job. Raises ServiceError if the new query cannot continue the old query.
@@ -40,7 +40,7 @@ def follow(before: StoredJob, after: StoredJob) -> StoredJob:
 
 
 def _check_kinds(old: StoredQuery, new: StoredQuery, covered: CoveredEvents | None) -> None:
-    """Raise ServiceError if the new query groups by periods, but the old query has an end and no such groups.
+    """Raise ServiceError if the old query has an end, and only the new query groups by periods.
 
     The first groups of the new query would lack events that the old query has already read.
     """

@@ -218,8 +218,8 @@ def move(
     """Change the status of a job from `before` to `after`. If the status is not `before`, the job stays unchanged.
 
     Returns the job, and whether this call changed the status. The returned job is None if the job does not exist. If
-    several calls arrive at the same moment, only one of them changes the status. A start clears the error of the job.
-    Raises the error of `room` if too many jobs run.
+    several calls arrive at the same moment, only one of them changes the status. A change to RUNNING clears the error
+    of the job. Raises the error of `room` if too many jobs run.
     """
     with store.transaction() as connection:
         job = next(iter(select_jobs(connection, store, _JOBS.id == job_id)), None)
@@ -349,9 +349,10 @@ def _change(
 
 
 def _dated(store: Store, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the new column values of a job, and add the moments that change together with these values.
+    """Return the new column values of a job, and add the moments that depend on them.
 
-    A first error sets `failing_since`, and clearing the error clears `failing_since`. Newly sent rows set `delivered`.
+    If the job gets an error and had none before, `failing_since` becomes the present moment. If the error is cleared,
+    `failing_since` is cleared too. If more rows were sent, `delivered` becomes the present moment.
     """
     moments: dict[str, Any] = {}
     if "error" in values:

@@ -8,17 +8,17 @@ A job is a query with a destination, to which the rows are delivered. The module
 The interface does not define the following cases. This service handles them in this way:
 - A request to stop a STOPPED job is refused with code 108.
 - A request to start a RUNNING job is refused with code 101.
-- A start or launch is also refused with code 101 if too many jobs run. The limits are MOST_RUNNING jobs of the domain
-  and MOST_IN_TOTAL jobs of all domains.
+- A request to start or launch a job is also refused with code 101 if too many jobs run. The limits are MOST_RUNNING
+  jobs of the domain and MOST_IN_TOTAL jobs of all domains.
 - A request to stop or start a COMPLETED job changes nothing and returns the job.
 - If several requests to stop, start or remove a job arrive at the same moment, one succeeds and the others are refused.
   The answer to a request shows the status that this request caused, even if another request has changed the job since.
 - A removed job is deleted with its parameters, except if the check of another job needs the removed job. Later
   requests for the removed job are refused with code 100, like requests for a job that never existed or belongs to
   another domain.
-- A stop or removal first delivers the rows that were read so far. If the destination does not accept these rows within
-  WAIT_SECONDS, the thread of the job is fenced, so it can no longer commit or save. The answer then has the progress
-  from which a restarted job continues. A restarted job waits until the fenced thread has ended.
+- A job that is stopped or removed first delivers the rows that it has read so far. If the destination does not accept
+  these rows within WAIT_SECONDS, the thread of the job is fenced, so it can no longer commit or save. The answer then
+  has the progress from which a restarted job continues. A restarted job waits until the fenced thread has ended.
 - The jobs of a disabled or pending domain do not run. These jobs keep their status, so the RUNNING jobs continue when
   the domain is enabled. The jobs of a deleted domain are deleted with the domain.
 - If the query of a job fails, the job stops and has the reason in `error`.
@@ -114,7 +114,10 @@ class Jobs:
         self._renewed = 0.0
         self._trouble: tuple[str, ...] = ()
         self._troubled_since: int | None = None
-        """The moment, in epoch milliseconds, since which `settle` fails. The reason is in `_trouble`."""
+        """The moment, in epoch milliseconds, at which `settle` most recently began to fail.
+
+        The reason is in `_trouble`.
+        """
         self._runner = Runner(deliver, waiting)
         self._share = share
         self._total = total

@@ -31,7 +31,7 @@ class Term:
     seconds: float = 3.0
     """The time after which a lease ends if it is not renewed."""
     margin: float = 0.3
-    """The time before the end of a lease at which the holder stops using the lease."""
+    """The holder stops using a lease this number of seconds before the lease ends."""
     renewal: float = 0.8
     """The interval at which a lease is renewed."""
 

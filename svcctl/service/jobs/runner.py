@@ -27,7 +27,7 @@ from svcctl.service.state.store import Store
 WAITING_SECONDS = 5.0
 """The number of seconds that a job waits for its previous run before the job reports the wait in `error`."""
 MOST_DOUBLED = 4
-"""The number of failures in a row after which the delay before the next attempt no longer grows.
+"""After this number of consecutive failures, the delay before the next attempt no longer grows.
 
 The delay is at most 4 s.
 """
@@ -194,8 +194,8 @@ class Runner:
     def work(self, run: JobRun, before: JobRun | None) -> None:
         """Run a job until the job is done or the run is stopped.
 
-        The job begins when its previous run `before` has ended. The job is tried again while the database or the events
-        are unavailable.
+        `before` is the previous run of the job. The job begins when that run has ended. The job is tried again while
+        the database or the events are unavailable.
         """
         failures = 0
         while not self._attempt(run, before):

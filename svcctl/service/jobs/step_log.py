@@ -24,7 +24,7 @@ PAGE_ENTRIES = 1000
 MAX_OFFSETS = 100_000
 """The maximum number of Kafka offsets that are returned from a log.
 
-If the log has more offsets, some offsets are left out at regular distances.
+If the log has more offsets, only every second offset is returned, or every fourth, and so on.
 """
 
 _STEPS, _FILES = schema.job_steps.c, schema.job_files.c
@@ -86,7 +86,7 @@ def write(connection: Connection, entries: LogEntries) -> None:
 
 
 def steps(store: Store, job_id: str, before: int) -> Iterator[StepEntry]:
-    """Yield the entries of a job's steps in order. Only steps that begin before the row `before` are returned."""
+    """Yield the entries of a job's steps in order. Only steps whose first row is below `before` are returned."""
     last = -1
     while True:
         page = _steps(store, _STEPS.job == job_id, _STEPS.first > last, _STEPS.first < before)
@@ -97,7 +97,7 @@ def steps(store: Store, job_id: str, before: int) -> Iterator[StepEntry]:
 
 
 def last(store: Store, job_id: str, before: int = sys.maxsize) -> StepEntry | None:
-    """Return the entry of a job's last step that begins before the row `before`. Return None if there is no entry."""
+    """Return the entry of a job's last step whose first row is below `before`. Return None if there is no entry."""
     with store.reading() as connection:
         first = connection.scalar(select(func.max(_STEPS.first)).where(_STEPS.job == job_id, _STEPS.first < before))
     return None if first is None else _steps(store, _STEPS.job == job_id, _STEPS.first == first)[0]
@@ -114,8 +114,8 @@ def files(store: Store, job_id: str) -> list[FileEntry]:
 def offsets(store: Store, job_id: str, before: int, most: int = MAX_OFFSETS) -> list[tuple[int, int]]:
     """Return the Kafka offsets of a job's steps, as pairs of the step's first row and the offset.
 
-    Only steps that begin before the row `before` are returned. If there are more than `most` pairs, some pairs are left
-    out at regular distances.
+    Only steps whose first row is below `before` are returned. If there are more than `most` pairs, only every second
+    pair is returned, or every fourth, and so on.
     """
     pairs: list[tuple[int, int]] = []
     stride, at = 1, 0

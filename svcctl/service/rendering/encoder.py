@@ -25,8 +25,10 @@ class Rendering:
     `cid` is the ID of the request. `timestamp` is the time of the response in epoch milliseconds. `dates` is the form
     of timestamps in csv, tsv, xml and xls. `line_end` ends each line in json/simple, json/simple/compact, csv and tsv.
 
-    IP addresses are written as numbers if `ip_as_string` is False, and as text otherwise. The response states the type
-    `str` for addresses if `ip_as_string` is None, and the type `ip4` otherwise.
+    `ip_as_string` decides how IP addresses are written, and which type the response states for them:
+    - None: addresses are text, and their type is `str`
+    - True: addresses are text, and their type is `ip4`
+    - False: addresses are numbers, and their type is `ip4`
 
     If `keep_alive` is None, each format sends its default padding.
     """

@@ -26,7 +26,7 @@ class MsgPack(SpooledFormat):
     """The response format msgpack. The response has the same structure as in the JSON format.
 
     A batch is encoded column by column. Arrow makes the bytes of all cells of a column at once. Then Arrow joins the
-    names of the columns and the cells of each row. Numbers have the fixed width of their type.
+    bytes of each row: each cell follows the name of its column. Numbers have the fixed width of their type.
     """
 
     content_type = "application/msgpack"

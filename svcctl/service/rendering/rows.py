@@ -117,9 +117,10 @@ class JsonRows:
 
 
 class XmlRows:
-    """The row format of XML. A row is an element `<event>` on a line, and has a `<field>` with a name for each column.
+    """The row format of XML. A row is an element `<event>` on its own line.
 
-    A null value becomes the attribute `null="true"` of its field.
+    For each column, the row has an element `<field>` with the name of the column. A null value becomes the attribute
+    `null="true"` of its field.
     """
 
     def head(self, columns: Sequence[Column]) -> bytes:

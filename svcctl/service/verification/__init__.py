@@ -74,7 +74,7 @@ class DeliveredJob:
     sent: int
     first: int
     partition: int | None
-    """The Kafka partition that the job has saved. It is None if the job has saved no partition."""
+    """The Kafka partition that the job writes to. It is None if the job has not saved its partition."""
     offset: int | None
     """The Kafka offset that the job saved last. It is None if the job has saved no offset."""
     offsets: Sequence[tuple[int, int]]
@@ -148,7 +148,8 @@ class CheckTally:
     - `counts`: the number of rows with each kind of fault
     - `no_longer_there`: the number of rows that the destination may have deleted
     - `not_reproducible`: the number of rows that cannot be produced again
-    - `not_yet`: the number of rows, or of files, that may be delivered but cannot be checked yet
+    - `not_yet`: the number of rows (Kafka) or files (S3, HDFS) that the job may have delivered, but that cannot be
+      checked yet
     - `hidden`: the number of rows in `not_yet` that an open Kafka transaction may hide
     - `gap_from`: the earliest date of a row with a fault of GAPS
     - `last_date`: the latest date of all rows

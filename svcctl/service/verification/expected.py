@@ -54,8 +54,8 @@ class Production:
     faults: list[DeliveryFinding] = field(default_factory=list)
     """The faults of the delivery itself: a step has more or fewer rows than the job has delivered.
 
-    Rows that were not delivered have no numbers of their own. A fault of such rows has the numbers that follow the last
-    delivered row of the step.
+    Rows that were not delivered have no numbers of their own. In a fault, they are numbered as if they followed the
+    last delivered row of the step.
     """
     first_date: int | None = None
     """The date of the first row in epoch milliseconds. It is None until this row is produced."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_ALIGNED = 1000
 """The maximum number of rows of the file, and of expected rows, that are aligned at once.
 
-If more rows in succession are added or missing, they count as altered rows.
+If more than this number of consecutive rows are added or missing, they count as altered rows.
 """
 MAX_PAIRS = 4 * MAX_ALIGNED
 """The maximum number of pairs of equal rows for an exact alignment.
@@ -248,9 +248,9 @@ class FileComparison:
             self._recent.popleft()
 
     def _align(self, text: FileText) -> bool:
-        """Compare the next expected rows with the next records of the file, after the first difference between them.
+        """Align the next expected rows with the next records of the file, and add the faults.
 
-        Return False if the file has no more records.
+        The first expected row differs from the first record. Return False if the file has no more records.
         """
         rows = list(self._rows_to_align())
         records = text.records(MAX_ALIGNED, [row.line for row in rows])

@@ -5,7 +5,7 @@ A message of a job has the key `<job ID>/<row number>`. Messages with other keys
 As long as the messages are equal to the expected rows, many messages are compared at once. At a difference, messages
 are compared one by one. If the row number of a message is higher than the next expected number, there are two cases:
 - The message came too early. Then the next message has a lower number.
-- The rows before the message are missing. They may still come, but not in the next message.
+- The expected rows with lower numbers are missing so far. They may still come, but not in the next message.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ class PartitionComparison:
         self._swapped = None
 
     def _take_early(self) -> None:
-        """Compare the next expected rows, as long as their messages were already read before their turn."""
+        """Compare the next expected rows whose messages came too early. Stop before the first other row."""
         while self._state(self._cursor.row) == _EARLY:
             value, offset = self._release(self._cursor.row)
             self._take(value, offset or 0, moved=True)
@@ -318,8 +318,8 @@ class PartitionComparison:
         """Return the number of the first row that must have the offset `low` or a higher offset.
 
         The partition no longer has offsets below `low`, so earlier rows may have been deleted. Each row of a query step
-        takes at least one offset, beginning with the offset of the step. If no offset of a step is known, return
-        the number after the last delivered row.
+        takes at least one offset, beginning with the offset of the step. If the log has no offsets, return the number
+        after the last delivered row.
         """
         if not self._job.offsets:
             return self._job.sent
@@ -330,10 +330,10 @@ class PartitionComparison:
         return self._job.sent
 
     def _hidden_from(self, skip: SkippedRows, hidden: int | None) -> int:
-        """Split a range of missing rows, `skip`, where an open transaction begins to hide rows.
+        """Return the number of the first row that an open transaction may hide in the gap `skip`.
 
-        Return the number of the first hidden row. All messages from the offset `hidden` on are hidden. If no row is
-        hidden, the result is a number after the range.
+        All messages from the offset `hidden` on are hidden. If no row of the gap is hidden, the result is a number
+        after the gap. If all rows are hidden, the result may be a number before the gap.
         """
         if skip.offset is not None or self._job.offset is None or hidden is None:
             return self._job.sent

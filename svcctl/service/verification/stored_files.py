@@ -180,7 +180,10 @@ class _Check:
                 self._fault(FaultKind.ALTERED, file.first, file.end, name, *dates, before=date_before)
 
     def _is_of_other_job(self, file: FileEntry, name: str) -> bool:
-        """Whether another job has written the file. This is possible if the file of this job was removed before."""
+        """Whether another job has written the file.
+
+        After the file of this job was removed, another job may write a file with the same number.
+        """
         hashes = self._expected_hashes.get(file.number, ())
         return len(hashes) > 0 and self._answer(lambda: self._files.storage.sha256(name)) in hashes
 

@@ -291,7 +291,10 @@ def delivered_by(store: Store, job: StoredJob) -> tuple[DeliveredJob, bool]:
     offsets = step_log.offsets(store, job.id, sent)
 
     def goes_on() -> bool:
-        """Whether the job may have delivered more rows, because it runs, or was started in the meantime."""
+        """Whether the job may have delivered more rows since its progress was read.
+
+        This is true if the job was running at that time, if it is running now, or if it has saved more rows.
+        """
         now = job_table.get(store, job.id)
         latest, runs = (progress, False) if now is None else _progress(store, now)
         return running or runs or latest.sent > sent
@@ -329,10 +332,10 @@ def _progress(store: Store, job: StoredJob) -> tuple[JobProgress, bool]:
 
 
 def _expected_hashes(store: Store, job: StoredJob, checked: Collection[FileEntry]) -> dict[int, set[str]]:
-    """Return the files of all jobs that deliver to the same place as `job`, except its files in `checked`.
+    """Return the hashes of the files of all jobs that deliver to the same place as `job`.
 
-    The result maps the number of a file to the hashes that the file can have. Files that are about to be completed are
-    included.
+    The files of `job` that are in `checked` are left out. The result maps the number of a file to the hashes that the
+    file can have. Files that are about to be completed are included.
     """
     place = job.type, place_of_files(job.type, job.params, job.id)
     hashes: defaultdict[int, set[str]] = defaultdict(set)
@@ -393,7 +396,7 @@ def _result(job: StoredJob, tally: CheckTally, up_to: int, verified: int | None,
 
 
 def _refusal(error: Exception, job: StoredJob) -> Mapping[str, Any]:
-    """Return the error that ends a check, as JSON. The log gets the traceback of a defect of the service."""
+    """Return the error that ends a check, as JSON. If the error is a defect of the service, log its traceback."""
     if not isinstance(error, SvcctlError):
         _log.error("the check of job %s failed", job.id, exc_info=error)
         message = "the service failed on this check; its log has the reason"

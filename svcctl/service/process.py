@@ -99,9 +99,10 @@ class ServiceFiles(NamedTuple):
 
     @property
     def reset(self) -> Path:
-        """The path of a file that the function `reset` makes and the next start removes.
+        """The path of a file that marks a reset.
 
-        If this file exists, the start does not report the deleted events as lost.
+        The function `reset` makes the file. The next start of the service removes the file. If this file exists, the
+        start does not report the deleted events as lost.
         """
         return self.directory / "reset"
 
@@ -322,9 +323,8 @@ def listens(files: ServiceFiles) -> bool:
 def await_answer(files: ServiceFiles, starting: Callable[[], object], silent_seconds: float = SILENT_SECONDS) -> bool:
     """Wait until the service answers. Return False if no service runs.
 
-    There is no time limit while the service starts or stops. `starting` is called once if the wait takes longer than
-    STARTING_SECONDS. Raises Unavailable if a service that neither starts nor stops does not answer for
-    `silent_seconds`.
+    While the service starts or stops, there is no time limit. At any other time, Unavailable is raised if the service
+    does not answer within `silent_seconds`. `starting` is called once if the wait takes longer than STARTING_SECONDS.
     """
     began = time.monotonic()
     is_announced = False
@@ -577,7 +577,8 @@ def stop(files: ServiceFiles, silent_seconds: float = SILENT_SECONDS, stop_secon
 def _request_stop(files: ServiceFiles, silent_seconds: float) -> bool:
     """Ask the service to stop, and return whether it accepts the request.
 
-    Waits `silent_seconds` for an answer, or at most STOP_ANSWER_SECONDS if a signal can be sent instead.
+    Waits at most `silent_seconds` for an answer. If a signal can be sent instead of the request, the wait is also
+    limited to STOP_ANSWER_SECONDS.
     """
     try:
         token = _read_credentials(files)[BUILT_IN[0]]["token"]

@@ -504,7 +504,7 @@ def settle_repeatedly(service: Service, jobs: Jobs, pause: float, stopping: thre
 
 
 def _grow(tables: demo.GrowingTables, log: AccessLog, is_ours: Callable[[], bool], stopping: threading.Event) -> None:
-    """Add demo events to their tables, and requests to the access log, until `stopping` is set.
+    """Until `stopping` is set, add demo events to the demo tables, and store the new events of the access log.
 
     Stops the process if its files were deleted.
     """

@@ -23,9 +23,9 @@ from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
 
 EXPIRING_MS = 7 * 86_400_000
-"""The time, in milliseconds, for which a key has the status `expiring` before it expires."""
+"""A key that expires within this time, in milliseconds, has the status `expiring`."""
 WRITE_SECONDS = 60.0
-"""The minimum interval, in seconds, between two writes of the last uses of keys."""
+"""While the service runs, the last uses of keys are stored at most once in this number of seconds."""
 LOG_SECONDS = 3600.0
 """The minimum interval, in seconds, between two log messages about the use of the same expired key."""
 

@@ -38,8 +38,8 @@ class Feature:
 class PricePlan:
     """A reseller's price plan.
 
-    A domain also has a `time` and a `volume`. The plan's `time` is the maximum for the `time` of its domains, and the
-    default. If the plan has no `time`, its domains cannot have a `time`. The same rules apply to `volume`.
+    A domain also has a `time` and a `volume`. The plan's `time` is both the maximum and the default for the `time` of
+    its domains. If the plan has no `time`, its domains cannot have a `time`. The same rules apply to `volume`.
     """
 
     reseller: str

@@ -47,7 +47,7 @@ _WITH_IPV4 = (
 )
 """The IPv6 networks with addresses that contain an IPv4 address.
 
-The second value is the number of bits that follow the IPv4 address in the IPv6 address.
+Each pair has a network, and the number of bits that follow the IPv4 address in an address of the network.
 """
 _METADATA = tuple(map(ip_address, ("168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254")))
 """The addresses of metadata services of clouds, except link-local addresses."""

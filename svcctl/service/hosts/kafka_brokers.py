@@ -1,12 +1,12 @@
 """The brokers of a Kafka cluster, and whether the service may connect to them.
 
 The Kafka library resolves names and opens connections itself. So the hosts of `bootstrap.servers` are checked before
-the library gets the list. In the list for the library, the checked addresses replace the names of the hosts. TLS and
-Kerberos need the names, so with them the names stay in the list.
+the library gets the list. In the list for the library, the checked addresses replace the names of the hosts. If the
+connections use TLS or Kerberos, the library needs the names, so the names stay in the list.
 
 The cluster then sends the library a list of all brokers. These brokers are checked before any data is sent to them. A
-broker that is added later is checked within about a second. A name that gets another address after the check is not
-detected.
+broker that is added later is checked within about a second. If a name gets another address after the check, the
+service does not notice the change.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Brokers:
     def __init__(self, allowed: AllowedHosts) -> None:
         self._allowed = allowed
         self._names: dict[str, str] = {}
-        """Maps each HOST:PORT in the library's list to the HOST:PORT that the job's parameters have for this broker."""
+        """Maps the HOST:PORT of each broker in the library's list to its HOST:PORT in the job's parameters."""
         self._checked: set[tuple[str, int]] = set()
         self._refused: HostRefused | None = None
 
@@ -62,7 +62,10 @@ class Brokers:
         return {"statistics.interval.ms": WATCH_MILLISECONDS, "stats_cb": self._watch}
 
     def name(self, broker: str) -> str:
-        """Return the HOST:PORT that the job's parameters have for a broker. `broker` is the library's HOST:PORT."""
+        """Return the HOST:PORT of a broker in the job's parameters. `broker` is its HOST:PORT in the library's list.
+
+        A broker that is not in the library's list is returned unchanged.
+        """
         return self._names.get(broker, broker)
 
     def check(self, brokers: Iterable[tuple[str, int]]) -> None:

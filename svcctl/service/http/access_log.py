@@ -49,8 +49,8 @@ class AccessLog:
     An event is made when the response to its request has ended. The next call of `flush` stores the event. If the
     process is killed, events that are not yet stored are lost. The column `timeTaken` is in milliseconds.
 
-    The table keeps the last `most` events, and no events older than `age` seconds. So clients cannot fill the disk. The
-    table is trimmed once an hour, and also when it has 10 % more events than `most`.
+    The table is trimmed once an hour, and also when it has 10 % more events than `most`. So clients cannot fill the
+    disk. Trimming keeps only the newest `most` events, and removes all events older than `age` seconds.
     """
 
     def __init__(

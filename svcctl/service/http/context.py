@@ -77,9 +77,10 @@ class Service:
     places: int = QUERY_PLACES.default_value
     share: int = OPEN_QUERIES.default_value
     slice_seconds: float = LONG_PIECE_SECONDS
-    """The number of seconds after which a piece of work counts as long. Fewer long than short pieces run at once.
+    """The number of seconds after which a piece of work counts as long.
 
-    See the class `QueryTurns`, which also describes `places` and `share`.
+    The service has fewer places for long pieces than for short pieces. See the class `QueryTurns`, which also
+    describes `places` and `share`.
     """
     line_end: str = LINE_END.default_value
     """The line ending of answers in csv and other formats with lines: lf or crlf."""

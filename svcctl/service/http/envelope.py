@@ -129,8 +129,8 @@ def cut(message: str) -> str:
 def http_status(error: SvcctlError) -> int:
     """Return the HTTP status of an error.
 
-    Some reasons and classes of errors have a fixed status. Otherwise the status is the code of a ServiceError, if this
-    code is from 400 to 599. In all other cases, the status is 400.
+    Some reasons and classes of errors have a fixed status. For any other ServiceError with a code from 400 to 599, the
+    status is this code. For all other errors, the status is 400.
     """
     if isinstance(error, StateUnavailable):
         return error.failure.status

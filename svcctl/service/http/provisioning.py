@@ -1,6 +1,6 @@
 """The routes of domains and roles.
 
-The interface does not define the answer to every operation. In this service, the operations that enable, disable or
+For some operations, the interface does not define the answer. In this service, the operations that enable, disable or
 delete a domain return the domain. Operations on a role return the role. A list operation returns a list of domains or
 of roles.
 
@@ -111,8 +111,8 @@ def _delete_role(store: Store, account: Account, path: Path, body: bytes) -> Any
 def _route(method: str, path: str, operation: Operation, *, settling: bool = False) -> Route:
     """Make a route for an operation. `settling` is true if the operation may change whether a domain can be accessed.
 
-    After such an operation, the jobs and answers of a domain that can no longer be accessed are ended. The jobs of a
-    domain that can be accessed again are resumed.
+    If a domain can no longer be accessed after the operation, the service ends the domain's jobs and answers. If a
+    domain can be accessed again, the service resumes the domain's jobs.
     """
 
     def endpoint(request: Request) -> Response:

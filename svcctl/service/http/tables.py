@@ -41,7 +41,7 @@ _DEMO_SETTING = "for a service without demo events, set SVCCTL_DEMO=0"
 RECENT = 100
 """The number of recent loads whose results the service remembers."""
 ENDS_SECONDS = 0.8
-"""The maximum number of seconds that a request for a load's result waits until the load has ended."""
+"""A request for the result of a load waits at most this number of seconds for the load to end."""
 LAST_MS = 253_402_300_799_999
 """The last moment of the year 9999, in epoch milliseconds."""
 LOAD_MEMBERS = ("files", "table", *LOAD_OPTIONS, "loadId", "attempt")

@@ -15,8 +15,8 @@ from svcctl.service.language.types import Type
 _MAX_EXACT_SPREAD = 2**56
 """The limit below which the result of `deviation_of_halves` is exact.
 
-The limit applies to the result of `_spread` for the upper halves of the numbers. Below the limit, all sums fit into 126
-bits.
+`deviation_of_halves` splits each number into an upper and a lower half. The limit applies to the `_spread` of the upper
+halves. Below the limit, all sums fit into 126 bits.
 """
 
 

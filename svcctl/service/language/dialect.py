@@ -42,7 +42,7 @@ class Dialect(Protocol):
     name: str
     """The name of the engine's SQL dialect in sqlglot."""
     ip4: exp.DType
-    """The SQL type of an IPv4 address: a whole number that holds 0 to 2^32 - 1."""
+    """The SQL type of an IPv4 address: an integer type with the values from 0 to 2^32 - 1."""
 
     @abstractmethod
     def attempt(self, sql: exp.Expr) -> exp.Expr:
@@ -50,7 +50,7 @@ class Dialect(Protocol):
 
         The outermost operation of `sql` is one of these:
 
-        - `+`, `-`, `*` or `%` of two int8 values, which may be results of such operations
+        - `+`, `-`, `*` or `%` of two int8 operands; each operand may itself be one of these four operations
         - the negation or the absolute value of an int8
         - the conversion of epoch milliseconds to a timestamp
 

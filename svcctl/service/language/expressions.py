@@ -153,8 +153,11 @@ class Scope:
     def _name_answer(self, name: str) -> str | None:
         """Return the hint for an unknown name. Return None if there is no hint.
 
-        The hint names a similar column, columns that begin with the name and a dot, or the part of the name after a
-        dot.
+        The hint is one of these:
+        - the columns whose names begin with `name` and a dot
+        - a column with a similar name
+        - a call of jsonparse, if `name` is the name of a text column, a dot and more text
+        - the column that is named like the part of `name` after a dot
         """
         if members := [column for column in self.columns if column.startswith(f"{name}.")]:
             return f"columns of {name} are {choices(members)}"
@@ -245,9 +248,10 @@ class Scope:
         return left
 
     def check_name(self, *exprs: tree.Expr) -> None:
-        """Raise QueryError if none of the expressions uses a column, but one is a string with a column's name.
+        """Raise QueryError if one of the expressions is the name of a column in quotes.
 
-        The user probably meant the column. In some other query languages, names are in quotes.
+        The user probably meant the column. In some other query languages, names are in quotes. If any of the
+        expressions uses a column, no error is raised.
         """
         if any(isinstance(node, tree.ColumnRef) for expr in exprs for node, _ in tree.walk(expr)):
             return
@@ -395,7 +399,7 @@ def _calculate(
 
 
 def _both(left: CompiledValue, right: CompiledValue, types: tuple[Type, ...]) -> bool:
-    """Return whether each operand has one of these types or is null, and at least one operand is not null."""
+    """Return whether each operand has a type from `types`. One of the operands, but not both, may be null instead."""
     allowed = (*types, Special.NULL)
     return left.type in allowed and right.type in allowed and not left.type is right.type is Special.NULL
 

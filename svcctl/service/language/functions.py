@@ -223,10 +223,9 @@ def _glob(context: ExpressionContext, pattern: str) -> CompiledValue:
 
 
 def _any_part(test: Callable[[Sql, Sql], Sql]) -> Build:
-    """Return a function that builds a condition on a text and several texts to search for.
+    """Return a function that builds the condition that a text contains at least one of several parts.
 
-    The function `test` builds the condition for a single searched text. The result is true if at least one of these
-    conditions is true.
+    The function `test` builds the condition for a single part.
     """
 
     def build(context: ExpressionContext, text: Sql, *parts: Sql) -> Sql:
@@ -321,7 +320,11 @@ def _parse(context: ExpressionContext, text: Sql, pattern: str | None = None, zo
 
 
 def _date_literal(text: str, parts: DatePattern, pattern: str | None) -> str:
-    """Complete a literal date to the form of a pattern. Raises UnplacedError if the date does not fit the pattern."""
+    """Check a literal date, and return the date in the form of `parts`.
+
+    With a pattern, the date is returned unchanged. Without a pattern, the date is converted to DATE_FORMAT, and its
+    missing last parts are added. Raises UnplacedError if the date has the wrong form.
+    """
     if not re.fullmatch(_date_regex(parts) if pattern else DATE_TEXT, text, re.ASCII):
         hint = None if pattern else 'other dates need their pattern: parsedate("31/01/2024", "dd/MM/yyyy")'
         raise UnplacedError(f"'{text}' is not a date as {pattern or DATE_FORMAT}", argument=0, hint=hint)

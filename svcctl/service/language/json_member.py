@@ -76,9 +76,9 @@ def member(engine: JsonSql, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.E
 
 
 def _skeleton(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
-    """Return SQL that tests whether a text is valid JSON.
+    """Return SQL that tests whether a text is valid JSON and is not just a JSON string.
 
-    The SQL gives _VALUE_MARK for valid JSON that is not a string, and a different text for anything else.
+    If so, the SQL gives _VALUE_MARK. If not, the SQL gives a different text.
     """
     text = engine.replace_matches(escaped.copy(), _ESCAPE, "~")
     for pattern, mark in ((_STRING, _STRING_MARK), (_OTHER_VALUE, _VALUE_MARK), (_BLANKS, "")):

@@ -1,7 +1,8 @@
 """Parse a query's text into its tree, with errors that say what to change.
 
-The grammar is in grammar.lark. This module computes the values of tokens (escapes, numbers, addresses), and has the
-words for tokens in error messages. Limits keep the cost of a hostile text in proportion to the length of the text.
+The grammar is in grammar.lark. This module computes the values of tokens (escapes, numbers, addresses). It also has the
+words by which error messages name the tokens. Limits keep the cost of a hostile text in proportion to the length of the
+text.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _EXPECTED = (
 _MISSING = dict.fromkeys(("by", "select"), "a column") | dict.fromkeys(("where", "and", "or", "not"), "a condition")
 """The part of a query that must follow a keyword, such as a column after `select`. An error names a missing part."""
 _AS_COLUMN = re.compile(r"\s*(?:$|[+/%<>=!~,)}.]|->|(?:and|or|in|as)\b)")
-"""Matches the text after a keyword that is probably meant as the name of a column.
+"""If the text after a keyword matches this pattern, the keyword is probably meant as the name of a column.
 
 The pattern does not match `*` and `-`, because these signs can also begin an item of a select.
 """

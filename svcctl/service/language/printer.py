@@ -29,7 +29,7 @@ def item_text(item: tree.Item) -> str:
 
 
 def _expression(expr: tree.Expr) -> tuple[str, int]:
-    """Return the text of an expression, and a number for how tightly its operator binds."""
+    """Return the text of an expression, and the precedence of its operator. A higher number binds more tightly."""
     match expr:
         case tree.Literal():
             return _literal(expr), _ATOM

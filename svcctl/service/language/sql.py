@@ -148,9 +148,9 @@ def equal(left: Sql, right: Sql) -> Sql:
 def member(context: ExpressionContext, sql: Sql, options: list[Sql]) -> Sql:
     """Return SQL for the condition that a value equals one of the options.
 
-    Fewer than five options become comparisons that are joined by OR. So do options that contain columns. An engine
-    would expand an IN with such options to comparisons, too, but the engine's copies of the value would not count
-    towards the limit on the size of the SQL.
+    If there are fewer than five options, or if an option contains a column, the options become comparisons that are
+    joined by OR. Otherwise, the SQL uses IN. An engine would expand an IN with few options or with columns to
+    comparisons, too. But then the copies of the value would not count towards the limit on the size of the SQL.
     """
     if len(options) < 5 or any(option.find(exp.Column) for option in options):
         tests = map(equal, context.copies(sql, len(options)), options)

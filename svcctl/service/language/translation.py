@@ -193,7 +193,7 @@ def _having_condition(condition: Any, items: list[Any], keys: Mapping[Any, str])
 
 
 def _with_names(items: list[Any]) -> list[Any]:
-    """Give a name to each item of a select that calls the same function as an earlier item.
+    """In a select, give a name to each item that calls the same function as an earlier item.
 
     Without these names, several columns would have the name of the function.
     """

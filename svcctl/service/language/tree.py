@@ -4,7 +4,7 @@ Two nodes with equal contents are equal, even if their places in the text (`at`)
 
 The parser brings every query into one normal form. A select before `from` is moved after the last group, or to the end
 of a query without a group. `every` becomes a part of the group. `/=` becomes `!=`. A minus before a number is part of
-the number. The operands of one `and`, `or`, sum or product are in one list, not nested.
+the number. `a and b and c` is one node with a list of three operands. The same applies to `or`, sums and products.
 """
 
 from __future__ import annotations

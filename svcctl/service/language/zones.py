@@ -24,7 +24,7 @@ START, END = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (197
 ZONE_FORMS = "write GMT+2, UTC, or a name such as Europe/Berlin"
 
 Steps = Sequence[tuple[int, int | None]]
-"""A value that changes in steps over time. Each pair has the second at which a step begins, and the value in this step.
+"""A value that changes in steps over time. Each pair has a step's start, in seconds since 1970, and the step's value.
 
 A value is in seconds, or None. Before the first step, the value is None.
 """

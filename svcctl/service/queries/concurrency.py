@@ -8,9 +8,10 @@ place. Between two pieces, a query has no place. So a client that reads slowly t
   query that has waited longest. If a query has already run, up to HANDICAP seconds are subtracted from its waiting
   time, so that new queries come first.
 - A piece that takes longer than LONG_PIECE_SECONDS is long. A long piece leaves its place and takes one of the places
-  for long pieces. There are half as many places for long pieces as other places. One owner gets at most half of the
-  places for long pieces. If no place for long pieces is free, the piece is interrupted, and starts again when one
-  becomes free. A piece that cannot be interrupted continues without a free place.
+  for long pieces. The number of places for long pieces is half the number of other places. One owner gets at most half
+  of the places for long pieces. If the owner cannot get a place for long pieces, the piece is interrupted. The piece
+  starts again when the owner gets a place for long pieces. A piece that cannot be interrupted continues in any case,
+  even beyond these limits.
 - An owner may have only a limited number of open queries. Waiting queries count as open, and so do queries with clients
   that read slowly. A query above the limit is refused with HTTP status 429.
 

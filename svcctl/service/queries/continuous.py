@@ -83,7 +83,7 @@ class Steps:
         )
         self._looked = 0
         self._last: Step | None = None
-        """The latest step at the last call of `next`: the returned step, or `before` if there was nothing new."""
+        """The step that the last call of `next` returned, or the argument `before` if the call returned None."""
         self._mark: Mark | None = None
         """The position of the end of the table at the last call of `next`."""
         self._counted = 0

@@ -25,7 +25,7 @@ from svcctl.service.state.store import Store, replace
 from svcctl.words import counted
 
 LIVE_SECONDS = 60.0
-"""The minimum time, in seconds, between two regular writes of the record of the events file while tables grow.
+"""While tables grow, the record of the events file is written at most once in this number of seconds.
 
 After a load, the record is written at once.
 """

@@ -44,7 +44,10 @@ IDLE_MS, WAIT_MS = 2000, 15_000
 Both are in milliseconds. The time of a statement includes its wait for the lock.
 """
 PAUSE_SECONDS = 0.5
-"""After a failed attempt to connect, further attempts fail at once for this number of seconds."""
+"""For this number of seconds after a failed attempt to connect, the process does not contact the server again.
+
+An operation that needs a new connection during this time fails at once.
+"""
 CONNECTION: Mapping[str, Any] = {
     "connect_timeout": 3,
     "tcp_user_timeout": 5000,
@@ -78,7 +81,7 @@ FAILURES: Mapping[type[psycopg.Error], tuple[Failure, str | None]] = {
     errors.IndexCorrupted: (STATE_DAMAGED, None),
     psycopg.OperationalError: (STATE_AWAY, None),
 }
-"""The failure, and advice for the operator, by the class of the error. The first class that matches is used.
+"""Maps each class of errors to a failure and to advice for the operator. The first class that matches is used.
 
 An error of another class is a defect of svcctl, except if the error reports a lost connection.
 """

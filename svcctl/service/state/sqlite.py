@@ -42,7 +42,7 @@ FAILURES: Mapping[int, tuple[Failure, str | None]] = {
         (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM), (STATE_AWAY, "check its disk")
     ),
 }
-"""The failure, and advice for the operator, by SQLite's primary error code. Other codes show a defect of svcctl."""
+"""Maps SQLite's primary error codes to failures and to advice for the operator. Other codes show a defect of svcctl."""
 
 
 class SQLite(Database):

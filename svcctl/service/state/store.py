@@ -216,7 +216,7 @@ def _begin_statements(connection: Connection) -> None:
 
 
 def replace(connection: Connection, table: Table, **row: Any) -> None:
-    """Update the row of a table that has the same primary key as `row`. If there is no such row, insert `row`."""
+    """In a table, update the row that has the primary key of `row`. If there is no such row, insert `row`."""
     key = [column == row[column.name] for column in table.primary_key]
     if not connection.execute(update(table).where(*key).values(row)).rowcount:
         connection.execute(insert(table).values(row))

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Paths(NamedTuple):
     """The paths of a service's operations.
 
-    The path `domain` is appended to the provisioning URL, if this URL is set. The provisioning URL is the base URL for
-    operations on domains and roles. All other paths are appended to the usual base URL.
+    Operations on domains and roles can have a base URL of their own, which is called the provisioning URL. If it is
+    set, the path `domain` is appended to it. All other paths are appended to the usual base URL.
     """
 
     query: str = "/search/query"
@@ -263,7 +263,10 @@ def is_closed_without_notify(error: BaseException) -> bool:
 
 
 def _is_early_end(error: BaseException) -> TypeGuard[ssl.SSLError]:
-    """Return whether a connection ended inside TLS. Python before 3.11.4 has no class of its own for such errors."""
+    """Return whether an error says that a TLS connection ended without the message close_notify.
+
+    Before version 3.11.4, Python reports this end with the general class SSLError.
+    """
     import ssl
 
     early = isinstance(error, ssl.SSLError) and error.reason == "UNEXPECTED_EOF_WHILE_READING"

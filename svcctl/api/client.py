@@ -47,7 +47,9 @@ if TYPE_CHECKING:
 
 
 class RawResponse(NamedTuple):
-    """The answer to a request of `Client.request`. Reading `body` raises IncompleteResult if the connection breaks.
+    """The answer to a request that `Client.request` sent.
+
+    Reading `body` raises IncompleteResult if the connection breaks.
 
     `error` is a function with one argument, the beginning of the body. It returns the error that the answer states, or
     None if the answer states no error. An answer may state an error even with HTTP 200.
@@ -72,10 +74,10 @@ class Client:
     after the first attempt. `verify` says whether certificates are checked, or is the path of a CA bundle. `socket`
     is the path of a Unix socket that receives all requests, for any host. `transport` replaces the network. `clock`
     returns epoch seconds. With `any_close`, an answer counts as complete even if its TLS connection ended without the
-    message close_notify. `observe` is called with each Exchange and each Retry. When `any_close` makes an answer
-    count as complete for the first time, `observe` is called with an UnprovenEnd. `environment` contains the variables
-    that may name a proxy. A read-only `guard` raises UsageError for every request that may change something. A guard
-    with `max_rows` raises TooManyRows for an answer with more rows.
+    message close_notify. `observe` is called with each Exchange and each Retry. For the first answer that is accepted
+    only because of `any_close`, `observe` is called with an UnprovenEnd. `environment` contains the variables that may
+    name a proxy. A read-only `guard` raises UsageError for every request that may change something. A guard with
+    `max_rows` raises TooManyRows for an answer with more rows.
     """
 
     def __init__(
@@ -181,7 +183,9 @@ class Client:
 
     @contextmanager
     def query_spans(self, requests: Sequence[QueryRequest], *, reader: int | None = None) -> Iterator[QueryResponse]:
-        """Join the answers to requests for consecutive spans of time into one answer, in csv or tsv.
+        """Send queries for consecutive spans of time, and yield their answers as one answer.
+
+        If there are several queries, their format must be csv or tsv.
 
         Each request is sent after the answer to the previous request was read. If a later request fails, its error is
         raised after the rows of the earlier requests. Raises IncompleteResult if the columns of a later answer differ

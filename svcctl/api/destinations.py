@@ -65,9 +65,9 @@ class Parameter(NamedTuple):
     form: Form | None = None
     default: str = ""
     needs: tuple[str, str] | None = None
-    """The key and the value of another parameter that must be set, too.
+    """The key of another parameter that must also be set if this parameter is set, and its required value.
 
-    In this pair, an empty value stands for any value.
+    If the required value is empty, the other parameter may have any value.
     """
     place: bool = False
     """Whether the parameter is part of the place to which a job writes numbered files, such as a bucket or a path."""
@@ -294,9 +294,9 @@ def missing(destination: Destination) -> tuple[Parameter, ...]:
 def mistakes(destination: Destination, *, endless: bool) -> Iterator[tuple[str, str]]:
     """Yield the key of each parameter with an invalid value, and the problem, such as `must be true or false`.
 
-    The problem does not quote the value, which may be a secret. A number may also be a text, as on a command line.
-    Parameters of unknown destination types are not checked. `endless` says that the query has no end, which
-    forbids some values.
+    The problem does not quote the value, which may be a secret. A number may also be given as text, as on a command
+    line. Parameters of unknown destination types are not checked. `endless` says that the query has no end. Some values
+    are invalid for a query without an end.
     """
     row = TYPES.get(canonical_type(destination.type))
     values = {key.lower(): value for key, value in destination.params.items() if value not in (None, "")}

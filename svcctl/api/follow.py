@@ -4,8 +4,8 @@ The module remembers the hashes of delivered rows. After a break, the query is s
 delivered are skipped.
 
 At most MAX_REMEMBERED rows are remembered. If there are more rows, all rows of the oldest second are forgotten. After a
-break, the query then starts after the forgotten seconds. So an event with a date before this start is missed if the
-service stores the event after the connection broke.
+break, the query then starts after the forgotten seconds. If the service stores an event after the break, and the date
+of the event is before the start of the query, the event is missed.
 
 The newest second is the date of the newest row, but never later than the service's clock. If rows of the newest second
 are forgotten, the query cannot be resumed. After a break, a query with a group always starts at the newest second.
@@ -50,13 +50,16 @@ LATE_SECONDS = 60.0
 DATE_SECONDS = 1.0
 """The precision of the header Date, in seconds."""
 QUIET_SECONDS = 1.0
-"""The seconds without a row after which a new connection has probably sent all events stored during the break."""
+"""The seconds to wait for another row after reconnecting.
+
+If no row arrives in this time, the service has probably sent all events that were stored during the break.
+"""
 
 
 class Memory:
     """Counts how often each row was delivered.
 
-    At most `most` rows are remembered. The rows with the oldest dates are forgotten first.
+    `most` is the maximum number of remembered rows. The rows with the oldest dates are forgotten first.
     """
 
     def __init__(self, most: int = MAX_REMEMBERED) -> None:
@@ -146,8 +149,9 @@ class Follow:
         self._connection = ExitStack()
         self._arriving: Iterator[tuple[Any, ...]] = iter(())
         self._first: int | None = None
-        """The start of the current connection's query, in epoch seconds; None if the start was not changed.
+        """The second at which the current connection resumes the query, in epoch seconds.
 
+        The value is None if the current connection begins at the start of the original request.
         Rows with earlier dates are skipped.
         """
         self._delivered: Mapping[int, Counter[int]] = {}
@@ -176,9 +180,9 @@ class Follow:
         self._since: str | None = None
         """The time at which the connection broke, as text; None while no rows are missing."""
         self._again = 0.0
-        """The arrival time of the latest row since the reconnection; 0 before reconnecting.
+        """The time at which the latest row arrived on the new connection after a break.
 
-        Until a row arrives, the value is the time of the reconnection.
+        Before its first row arrives, the value is the time of the reconnection. Before the reconnection, it is 0.
         """
         self._behind = 0.0
         """The time of the latest reconnection, in epoch seconds of the service's clock."""

@@ -78,7 +78,7 @@ def split_name(name: str) -> tuple[str, str | None]:
 
 
 def is_whole(text: str) -> bool:
-    """Return whether a text is a UUID, as job IDs are in the HTTP interface."""
+    """Return whether a text is a UUID. In the HTTP interface, the ID of every job is a UUID."""
     return re.fullmatch(_FULL_ID, text) is not None
 
 
@@ -86,8 +86,9 @@ def resolved(texts: Iterable[str], jobs: Callable[[], Iterable[Job]], *, changes
     """Return the IDs of the jobs that the texts name, without duplicates.
 
     `jobs` returns all jobs that the service lists. A text that matches no job is returned unchanged, because it may be
-    the ID of a job that is not listed. Raises UsageError if a text matches several jobs. With `changes`, also raises
-    UsageError for an abbreviated ID of fewer than MIN_ID_CHARS characters.
+    the ID of a job that is not listed. Raises UsageError if a text matches several jobs. `changes` says that the
+    caller will change the jobs. In this case, also raises UsageError for an abbreviated ID of fewer than MIN_ID_CHARS
+    characters.
     """
     return list(dict.fromkeys(text if is_whole(text) else _resolved(text, list(jobs()), changes) for text in texts))
 

@@ -60,10 +60,10 @@ def looks(
 ) -> Iterator[Look]:
     """Read the jobs every `interval` seconds, and yield the named jobs after each reading.
 
-    `ids` are texts that name jobs, as in `choose`. If `ids` is empty, all jobs are yielded. The readings end `seconds`
-    after the first reading. `read` returns all jobs. While the service does not answer, the last known jobs are
-    yielded. Raises NotFound if the service does not list a named job. Raises Unavailable if the service does not answer
-    at the last reading.
+    `ids` are texts that name jobs, as in `choose`. If `ids` is empty, all jobs are yielded. `seconds` is the maximum
+    time between the first and the last reading; None if the readings never end. `read` returns all jobs. While the
+    service does not answer, the last known jobs are yielded. Raises NotFound if the service does not list a named job.
+    Raises Unavailable if the service does not answer at the last reading.
     """
     deadline: float | None = None
     everything: tuple[Job, ...] = ()

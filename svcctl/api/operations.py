@@ -1,7 +1,8 @@
 """The rule that decides whether a request only reads. The rule uses the method, the URL and the body of the request.
 
-Read-only clients use this rule. All other requests count as changes, including requests that this client does not
-know. The method is not sufficient to decide, because GET requests stop and start jobs.
+Read-only clients use this rule. The module lists the requests that only read. Every other request counts as a change,
+even a request that this client does not know. The method is not sufficient to decide, because GET requests stop and
+start jobs.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ The parameter `from` of a GET request on this path is a date. A request that ask
 change. All other GET requests on this path only read.
 """
 OWN_POST_READS = ("/service/domain/check", "/service/temporary-table")
-"""The paths of svcctl's own service on which a POST request leaves no change after the end of the request."""
+"""The paths of svcctl's own service on which a POST request changes nothing permanently.
+
+A temporary table is removed at the end of the request that made it.
+"""
 
 _ROUTING = re.compile("method|url|uri|path", re.IGNORECASE)
 """A pattern for the names of headers that may turn a request into another request.

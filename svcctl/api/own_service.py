@@ -281,9 +281,9 @@ def temporary_table(
     """Load files on the service's machine into a temporary table. The table exists during the `with` block.
 
     Yields the ID of the table and the result of the load. In queries, the name of the table is `file`. Each request
-    that queries the table must contain its ID. Only this client can read the table. Each element of `files` is a path
-    and a name for messages. The service checks the `query` before it reads the files. If the files contain no events,
-    the table gets the columns `empty_columns`.
+    that queries the table must contain its ID. Only requests with the same API key can read the table. Each element of
+    `files` is a path and a name for messages. The service checks the `query` before it reads the files. If the files
+    contain no events, the table gets the columns `empty_columns`.
     """
     body = {
         "files": [{"path": path, "name": name} for path, name in files],

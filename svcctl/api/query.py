@@ -208,8 +208,8 @@ EVENTDATE = "eventdate"
 def answer(text: str) -> tuple[str, ...]:
     """Return the names of the columns of a query's answer, as the query's text gives them.
 
-    An expression without `as` has no name and is left out. If a select follows a group, the keys of the group come
-    before the columns of the select. If the select contains a key or `*`, the keys are not added.
+    An expression without `as` has no name and is left out. If a select after a group contains neither `*` nor a key of
+    the group, the answer has the keys of the group before the columns of the select.
     """
     return _answer(list(_split(text)))[0]
 
@@ -232,8 +232,8 @@ def keys(text: str) -> tuple[str, ...]:
 def visible(text: str) -> tuple[str, ...]:
     """Return the names of the columns that the last clause of a query can use.
 
-    The aggregates of a select can also use the columns from before the last group. So these columns are included if the
-    last clause is a select.
+    If the last clause is a select, its aggregates can also use the columns that existed before the last group. The
+    result then contains these columns, too.
     """
     clauses = list(_split(text))
     names, groups = list[str](), 0
@@ -246,7 +246,7 @@ def visible(text: str) -> tuple[str, ...]:
 
 
 def _answer(clauses: list[tuple[str, list[tuple[str, str]]]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the columns of a query's answer, and the columns among them that are keys of the last group."""
+    """Return two tuples: all columns of a query's answer, and only the columns that are keys of the last group."""
     if clauses and clauses[0][0] == "select":  # a select before `from` is applied after the last group
         at = max((index for index, (keyword, _) in enumerate(clauses) if keyword == "group"), default=len(clauses) - 1)
         clauses.insert(at, clauses.pop(0))
@@ -293,8 +293,8 @@ def counting(text: str, every: str = "") -> str:
     """Return a new query that counts the rows of the query `text`, which must have no group.
 
     If `every` is a period such as `every 60s`, the new query counts the rows of each period. If `every` is empty, the
-    new query counts all rows. A select before `from` is removed, because it does not change the count. Pragmas stay
-    after all clauses.
+    new query counts all rows. A select before `from` is removed, because it does not change the count. The new query
+    ends with the pragmas of `text`.
     """
     starts = {match[0]: match.start() for match in reversed([*filter(_is_keyword, _outside_brackets(text))])}
     end = starts.get("pragma", len(text))
@@ -305,7 +305,8 @@ def counting(text: str, every: str = "") -> str:
 def selecting(text: str, columns: Sequence[str]) -> str:
     """Return a new query for some columns of the answer to the query `text`, which must have no group.
 
-    A select before `from` is applied last, so it is moved after the other clauses. Pragmas stay after all clauses.
+    A select before `from` is applied last, so it is moved after the other clauses. The new query ends with the
+    pragmas of `text`.
     """
     starts = {match[0]: match.start() for match in reversed([*filter(_is_keyword, _outside_brackets(text))])}
     begin, end = starts["from"], starts.get("pragma", len(text))

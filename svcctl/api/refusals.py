@@ -331,7 +331,8 @@ def _listed(error: list[Any], cid: str | None) -> Refusal:
 def _named(error: str, payload: Mapping[str, Any], cid: str | None) -> Refusal:
     """Return the error of a body in which the member `error` is a text.
 
-    Examples are `{"error": "Bad parameters", "object": ["406 : …"]}`, and bodies with a `status`.
+    An example is `{"error": "Bad parameters", "object": ["406 : …"]}`. In other bodies, the member `status` is the code
+    of the error.
     """
     causes = payload.get("object")
     if isinstance(causes, list) and causes and (coded := re.fullmatch(_CODED, str(causes[0]))):

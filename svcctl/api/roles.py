@@ -55,7 +55,7 @@ def lint(fields: Fields, *, update: bool = False) -> list[RoleFinding]:
 
 
 def grants_all(fields: Fields, *, update: bool = False) -> list[str]:
-    """Return the kinds that a role grants completely, now and in future: policies, applications or resources."""
+    """Return which of policies, applications and resources a role grants completely, now and in future."""
     if not update and _mentions_no_grant(fields):
         return list(GRANTS.values())
     return [word for key, word in GRANTS.items() if _is_all(fields.get(key))]

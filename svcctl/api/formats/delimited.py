@@ -14,9 +14,9 @@ If the header ends in CRLF, all rows end in CRLF. Otherwise, all rows end in LF,
 last cell. Padding may end in LF or CRLF.
 
 The last row of an answer may be an error, such as `svc.error,500,out of memory`. The first cell of an error ends
-with `.error`, and its second cell is an integer. A last row with such cells is an error if it has more or fewer cells
-than the header. If the row and the header have three cells each, the row is an error if its third cell is not a number.
-A row that may be an error is held back until the next row arrives. All other rows are delivered at once.
+with `.error`, and its second cell is an integer. A last row with these cells is an error if it has more or fewer cells
+than the header. It is also an error if it has three cells like the header, and its third cell is not a number. A row
+that may be an error is held back until the next row arrives. All other rows are delivered at once.
 
 An answer of svcctl's own service is exact. In an exact answer, a row is an error only if it begins with `svc.api.error`
 without quotes. In rows of data, svcctl's own service puts every text in quotes.

@@ -189,7 +189,7 @@ def _rows(reader: DocumentReader, delivered: Delivered, expected: type) -> Gener
 
 
 _MOST_STRAYS = 1000
-"""In an array of rows, the maximum number of elements that are not rows, such as the causes of an error."""
+"""An array of rows may contain at most this number of elements of other types, such as the causes of an error."""
 _SPACE = re.compile(r"[ \t\n\r]*")
 _GAPS = ("", " ", "\n", "\r\n")
 """The white space that the reader keeps between values. Any other white space between values is keep-alive padding."""
@@ -198,7 +198,7 @@ _BRACKETS: Mapping[str, Kind] = {"{": "map", "[": "array"}
 # word that Python reads, -Infinity, and a pair of \u escapes are shorter.
 _UNFINISHED_CHARS = 16
 _MIN_ARRAY_CHARS = 1024
-"""The minimum number of characters for parsing several elements of an array together."""
+"""Elements of an array are parsed together only if their text has at least this number of characters."""
 
 
 class JsonReader:

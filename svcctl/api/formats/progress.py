@@ -27,7 +27,10 @@ MAX_COLUMNS = 50_000
 MAX_HEADING = 8_000_000
 """The maximum total number of bytes of the names of a result's columns."""
 NAMES_PER_COLUMN = 4
-"""The assumed number of JSON keys per column, for an estimate of the number of columns."""
+"""The number of JSON keys that are assumed to describe one column.
+
+While a text has not arrived completely, the readers count its keys to estimate the number of columns.
+"""
 
 
 Late = Callable[[int, float], None]

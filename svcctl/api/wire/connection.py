@@ -204,7 +204,7 @@ class Connection:
 
 
 def _waits(secure: bool) -> tuple[tuple[type[OSError], ...], tuple[type[OSError], ...]]:
-    """Return two tuples: the exceptions for a socket that is not readable yet, and for one that is not writable yet."""
+    """Return the exceptions of a socket that is not readable yet, and those of a socket that is not writable yet."""
     if not secure:
         return (BlockingIOError,), ()
     from ssl import SSLWantReadError, SSLWantWriteError

@@ -1,4 +1,4 @@
-"""Open sockets: to a host or a Unix socket, through a proxy if the environment names one, and with TLS."""
+"""Connect to a host or a Unix socket, through a proxy if the environment names one, and with TLS for https."""
 
 from __future__ import annotations
 

@@ -220,9 +220,11 @@ HINTS: Mapping[str, Row] = {
 def hint_of(error: SvcctlError) -> Advice | None:
     """Return the hint for the reason of an error; None if there is no hint.
 
-    If `HINTS` has no row for the reason, the result names the log of the service. But the result is None if the error
-    has a hint of its own, or does not contain the path of the log. The result is also None if the error lacks data that
-    the hint needs, or if a command in the hint would contain characters that cannot be printed.
+    If `HINTS` has no row for the reason, the hint names the log of the service. This hint needs the path of the log in
+    the data of the error, and is left out if the error has a hint of its own.
+
+    A hint of `HINTS` is left out if the error lacks data that the hint needs. It is also left out if a command in the
+    hint would contain characters that cannot be printed.
     """
     row = HINTS.get(error.reason)
     if row is None:

@@ -22,8 +22,9 @@ ALLOWED = "--if-needed allows that"
 def done_if(wanted: bool, says_done: Callable[[ServiceError], bool], note: Note) -> Iterator[None]:
     """Print a note instead of raising an error, if the error says that there is nothing to do.
 
-    `says_done` returns whether an error of the block says that there is nothing to do. If `wanted` is false, as without
-    --if-needed, every error is raised, and a Conflict for which `says_done` is true gets a hint about --if-needed.
+    `says_done` returns whether an error of the block says that there is nothing to do. If `wanted` is false, because
+    --if-needed was not given, every error is raised. A Conflict that says that there is nothing to do then gets a hint
+    about --if-needed.
     """
     try:
         yield
@@ -61,7 +62,7 @@ def create_domain(
 ) -> Domain:
     """Create a domain, and return it. With `if_needed`, an existing domain with the given values is returned.
 
-    Any other existing domain of this name raises Conflict.
+    Raises Conflict if the existing domain has other values, or if a domain exists and `if_needed` is false.
     """
     try:
         return client.create_domain(name, plan, time=time, volume=volume)

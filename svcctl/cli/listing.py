@@ -33,7 +33,10 @@ class ListOptions:
 def print_list(
     svc: Context, listing: Listing[T], read: Callable[[], Sequence[T]], options: ListOptions, nothing: str | None = None
 ) -> None:
-    """Check the options, then print the objects that `read` returns. If there are none, print the note `nothing`."""
+    """Check the options, then print the objects that `read` returns.
+
+    `nothing` is a note for a terminal if there are no objects. In formats such as csv, the note is not printed.
+    """
     chosen, selection = svc.format(options.format, lists=True), options.selection
     models = read()
     svc.output.records(listing, models, chosen, selection)

@@ -231,7 +231,7 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
 def _pages(options: Sequence[str], words: Sequence[str], context: Context) -> AbstractContextManager[None]:
     """Return a context manager that shows the output of its block in a pager.
 
-    The context manager does nothing if the command line does not ask for a help page, or has the option --no-pager.
+    The pager is used only if the command line asks for a help page without --no-pager.
     """
     asks = words[:1] == ["help"] or not {"--help", "-h"}.isdisjoint(words)
     return context.output.paged() if asks and "--no-pager" not in options else nullcontext()

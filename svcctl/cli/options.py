@@ -241,9 +241,10 @@ def length_option(
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the function of a command, with a separate option in place of each field of a dataclass.
+    """Return the function of a command, with separate options for the fields of dataclasses.
 
-    Parameters of `command` may have dataclasses as types, and so may the fields of these dataclasses.
+    If the type of a parameter is a dataclass, the parameter is replaced with an option for each field. If the type of a
+    field is a dataclass, the field is replaced in the same way.
     """
     signature = inspect.signature(command, eval_str=True)
 

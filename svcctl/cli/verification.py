@@ -35,7 +35,10 @@ OTHERS = {
     "notReproducible": "that cannot be produced again",
     "notYet": "not there yet",
 }
-"""The members of a result that the sentence about the result names at its end. Each has the words after its number."""
+"""Members of a result, each with the words that follow its number in the sentence about the result.
+
+These numbers and words are the end of the sentence, such as `2 not there yet`.
+"""
 UNCOMPARED = ("missing", "noLongerThere", "notReproducible", "hidden")
 """The members of a result that count rows whose values were not compared."""
 METRICS = {
@@ -115,7 +118,7 @@ class DeliveryChecks:
         return f"{self.names.get(job_id) or job_id}: " if self.several or job_id not in self.jobs else ""
 
     def _report_finding(self, finding: Mapping[str, Any]) -> None:
-        """Report a finding, with a command that queries the affected rows if there is one.
+        """Report a finding. If a command can query the affected rows, a hint contains the command.
 
         Without --verbose, only the first FINDINGS_PER_KIND findings of a kind are reported. Further findings are only
         counted.
@@ -179,7 +182,7 @@ class DeliveryChecks:
 
 
 def _member(metric: str) -> str:
-    """Return the name of the member of a result that has the value of a metric, such as outOfOrder for out_of_order."""
+    """Return the member of a result that has the value of a metric: outOfOrder for the metric out_of_order."""
     return re.sub("_(.)", lambda match: match[1].upper(), metric)
 
 

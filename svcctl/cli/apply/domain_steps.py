@@ -117,7 +117,7 @@ def removed(steps: Sequence[DomainStep]) -> list[str]:
 
 
 def _check_number(steps: Sequence[DomainStep], most: int | None) -> None:
-    """Raise UsageError if more than `most` domains would be removed, because their users would be removed, too."""
+    """Raise UsageError if the steps remove more domains than `most`, because users are removed with their domain."""
     names = removed(steps)
     if most is not None and len(names) > most:
         raise UsageError(

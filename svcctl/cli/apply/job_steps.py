@@ -231,7 +231,8 @@ class DomainJobs(Noun):
     def _settled(self, job: Job, old: Job) -> tuple[str | None, Job]:
         """Wait until a new job has delivered rows, has read further than the old job, or has failed.
 
-        Waits for SETTLED_SECONDS at most. Returns the error of the new job (None without an error), and the new job.
+        Waits for SETTLED_SECONDS at most. Returns a pair: the error of the new job (None if it has none) and the new
+        job.
         """
         begun = self.client.job(old.id).last_datetime or 0
         deadline = time.monotonic() + SETTLED_SECONDS
@@ -328,7 +329,7 @@ def _is_of_type(job: Job, wanted: WrittenJob) -> bool:
 
 
 def current(jobs: Sequence[Job]) -> list[Job]:
-    """Return the jobs that no other job continues."""
+    """Return the jobs, except each old job that a new job continues."""
     continued = {job.extra.get("continues") for job in jobs}
     return [job for job in jobs if job.id not in continued]
 

@@ -24,7 +24,7 @@ class Noun(ABC):
     kind: str
     """The word for a domain, role or job in messages, such as `role`."""
     where: str = ""
-    """A text that names the domain of roles in messages, such as ` in acme`. Empty for domains and jobs."""
+    """A text that says in messages which domain the roles belong to, such as ` in acme`. Empty for domains and jobs."""
 
     @abstractmethod
     def check(self, step: Any) -> str | None:

@@ -31,7 +31,7 @@ _ERROR = ListField[Watched](
 )
 _QUERY = ListField[Watched]("query", attrgetter("job.query"))
 _IS_FAILING = ListField[Watched]("failing", lambda row: models.status_text(row.job) == models.FAILING, "bool")
-"""A column for programs, in formats such as csv. In these formats, the status of a failing job is RUNNING."""
+"""A column of csv and other formats for programs, where the column `status` has RUNNING for a failing job."""
 
 # A narrow terminal leaves out the last columns, so the most important columns come first.
 _SHORT_ID = replace(_ID, value=attrgetter("short"))

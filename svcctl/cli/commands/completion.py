@@ -84,8 +84,8 @@ def manual_pages(ctx: typer.Context, directory: DirectoryArg) -> None:
 def _uninstall(svc: Context, pages: Mapping[str, str]) -> None:
     """Remove the installed files, except files that somebody has changed.
 
-    Notes name the files that are kept. Further notes name lines in start files of shells, such as ~/.bashrc, that the
-    user should remove.
+    A warning names each file that is kept. If the user should remove a line in a start file of a shell, such as
+    ~/.bashrc, a note names the line.
     """
     removed = installed_files.remove(svc.environment, pages)
     for path in removed.scripts:

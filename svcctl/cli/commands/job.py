@@ -124,7 +124,7 @@ Change = Callable[[str], Changed]
 """A function that takes the ID of a job, changes the job, and returns the changed job."""
 
 LAST_LOOK = 5.0
-"""The number of seconds after --max-time in which the service may still answer. Then the command ends."""
+"""How many seconds the command still waits for the service to answer when --max-time is over."""
 
 _app = verbs_of(
     "job", "FAILING means that a running job has an error. Programs get 'status' RUNNING and 'failing' true."
@@ -472,7 +472,7 @@ def _oldest(svc: Context, typed: Any) -> int:
 
 
 def _delivering(svc: Context) -> Chosen:
-    """Return all jobs except those with the destination `donothing`. A note has the number of jobs left out."""
+    """Return all jobs except those with the destination `donothing`. A note says how many jobs were left out."""
     jobs = svc.client.jobs()
     idle = [job for job in jobs if (job.type or "").lower() == "donothing"]
     if idle:

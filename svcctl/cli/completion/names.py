@@ -1,5 +1,6 @@
-"""Names for completion that may change (profiles, jobs, tables, domains), or are too many for a script (time zones).
+"""The names that completion offers although they are in no completion script.
 
+Some names may change, such as those of profiles, jobs, tables and domains. Time zones are too many for a script.
 Completion scripts get these names from `svcctl complete KIND`.
 
 The names of a service are cached in a file for some seconds, so that the next press of Tab sends no request. A child
@@ -132,7 +133,7 @@ def _columns(svc: Context, of: str) -> Pairs:
 
 
 def _named(svc: Context, of: str, names: Callable[[str], Iterable[str]]) -> Pairs:
-    """Return the columns of the table `of`. If `of` is a query, return the columns that `names` finds in the query."""
+    """Return the columns of a table, or the columns that `names` finds in a query. `of` is the table or the query."""
     from svcctl.api import query
 
     named: Iterable[str] = (query.ALL_COLUMNS,)

@@ -130,7 +130,10 @@ def _parameters(command: Any) -> tuple[list[CompletedParameter], list[CompletedP
 
 
 def _declared(callback: Any) -> Any:
-    """Return the function of a command without wrappers. The function's parameters are the options of the command."""
+    """Return a function that has the options and arguments of a command as its parameters.
+
+    This is the command's own function, or a wrapper with the attribute `__signature__`.
+    """
     return unwrap(callback, stop=lambda function: hasattr(function, "__signature__"))
 
 
@@ -169,7 +172,8 @@ def _usual(tree_commands: Iterable[CompletedCommand]) -> Mapping[str, Values]:
 def _places(command: CompletedCommand, usual: Mapping[str, Values]) -> Iterator[CompletionPlace]:
     """Yield the places of a command.
 
-    If most commands offer the same values for an option, one place for all commands has them, such as `* --color`.
+    If most commands offer the same values for an option, these values are at a place for all commands, such as
+    `* --color`.
     """
     names = (Word(name, option.meaning) for option in command.options for name in option.long_names)
     yield CompletionPlace(f"{command.path} -", Values((*names, Word("--help", "Show the help page."))))

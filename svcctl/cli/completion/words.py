@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 FILES, QUERY, EXPORTS = "files", "query", "exports"
 """The kinds of words with special code in the completion scripts. `svcctl.cli.completion.names` has the other kinds.
 
-FILES are file names. In a QUERY, the names of tables are completed. EXPORTS are names of exports' states, or files.
+FILES are file names. In a QUERY, the names of tables are completed. EXPORTS are file names, and names of exports'
+states.
 """
 
 

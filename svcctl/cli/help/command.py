@@ -15,7 +15,7 @@ from svcctl.cli.help import PAGE_WIDTH
 EVERYWHERE = "Global options (-p, -v, -q, --timeout) may stand anywhere: see 'svcctl --help'."
 MIN_WIDTH = 20
 _LITERAL = "\b"
-"""A paragraph of a help text that begins with this character is not wrapped."""
+"""If a paragraph of a help text begins with this character, the paragraph is not wrapped."""
 
 MAX_LISTED_OPTIONS = 12
 """The maximum number of options in one list.
@@ -37,7 +37,7 @@ class Page:
     path: str
     usage: str
     about: tuple[str, ...]
-    """The paragraphs of the description. The lines of a paragraph that begins with a backspace are not wrapped."""
+    """The paragraphs of the description. If a paragraph begins with a backspace, its lines are not wrapped."""
     arguments: tuple[Row, ...] = ()
     commands: tuple[Row, ...] = ()
     options: tuple[Section, ...] = ()
@@ -95,7 +95,7 @@ def _summary(command: Any) -> str:
 
 
 def _names(option: Any) -> str:
-    """Return one text with the names of an option, the short name first, and then the name of its value."""
+    """Return one text with the names of an option and the name of its value. The short name comes first."""
     names = sorted(option.opts, key=lambda name: name.startswith("--"))
     text = ", ".join(names)
     if option.secondary_opts:

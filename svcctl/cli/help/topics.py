@@ -145,7 +145,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _listed(names: Iterable[str], last: str) -> str:
-    """Join names in words, such as `a, b and c` if `last` is `and`."""
+    """Join names with commas, and the last name with the word `last`: `a, b and c` if the word is `and`."""
     *others, final = names
     return f"{', '.join(others)} {last} {final}"
 

@@ -18,7 +18,7 @@ from svcctl.io.yaml_text import Tree, YamlError
 from svcctl.words import did_you_mean
 
 COMMAND_LINE = "the options"
-"""The name of the source in messages if options describe a role, and no file is read."""
+"""The words that messages use in place of a file name if a role comes from options."""
 
 
 class FileError(UsageError):

@@ -147,7 +147,7 @@ def _require_files(record: Record, start: int, end: int) -> None:
 def _print(svc: Context, run: Reconcile, format: str | None, *, dry: bool) -> None:
     """Print a row for each time window that was replaced, in chronological order.
 
-    In a dry run, nothing is replaced. Then there is a row for each window that differs.
+    In a dry run, nothing is replaced, and a row is printed for each window that differs.
     """
     differences = sorted(
         (difference for difference in run.differences if dry or not difference.fewer),

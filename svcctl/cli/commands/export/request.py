@@ -1,4 +1,4 @@
-"""The requested export: its order, its range and its notes. The order says what to export, and to which files.
+"""The requested export: the order (what to export, and to which files), the range, and the notes for the user.
 
 The range begins at --from, or where the last run with the same --state ended.
 """
@@ -133,7 +133,7 @@ def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *
 
 
 def _about_windows(export: Export, start: int, end: int) -> Iterator[str]:
-    """Yield notes on the time windows that a run exports, and on requested time that is not exported yet.
+    """Yield notes on the time windows that a run exports, and on the part of the range that it cannot export yet.
 
     `start` and `end` are the requested range, in epoch seconds.
     """

@@ -155,7 +155,10 @@ def _remember(svc: Context, record: Record, verified: int, label: str) -> None:
 def _print_objects(
     svc: Context, record: Record, name: str, lost: Sequence[LostRange], verified: int, format: str
 ) -> None:
-    """Print a line of ndjson for each missing or damaged file, each range without a file, and the whole export."""
+    """Print a line of ndjson for each missing or damaged file, and for each range without a file.
+
+    The last line is about the whole export.
+    """
     chosen, files = svc.format(format, lists=True), record.files()
     for loss in lost:
         dates = {"from": seconds_to_ms(loss.since), "to": seconds_to_ms(loss.window.end)}

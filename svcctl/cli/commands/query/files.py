@@ -41,7 +41,7 @@ _EXCLUDED = {
 _LAST_END_MS = MAX_EPOCH_SECONDS * 1000
 """The latest possible end of the range of a query, in epoch milliseconds."""
 _READ_AGAIN = "svcctl query --load - …"
-"""The command that hints suggest for reading events from a pipe."""
+"""A command that reads events from a pipe. Hints contain this command."""
 
 
 def query(svc: Context, options: QueryOptions) -> None:
@@ -169,7 +169,7 @@ def _range(svc: Context, options: QueryOptions, loaded: Loaded) -> tuple[Any, An
 
 
 def _columns(draft: QueryRequest, selection: Selection) -> list[str]:
-    """Return the columns that the query and the options name. An answer without rows has these columns."""
+    """Return the columns that are named in the query and in the options. An answer without rows has these columns."""
     names = (*answer(draft.query or ""), *selection.columns, *(key.column for key in selection.sort))
     return list({name.casefold(): name for name in names if name != ALL_COLUMNS}.values())
 

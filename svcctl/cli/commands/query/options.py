@@ -202,7 +202,7 @@ class QueryOptions:
         return selection_of(self.columns, self.sort, self.top, self.no_header)
 
     def end(self) -> Any:
-        """Return the value of --to. Without --to, return None for a query with --follow, and otherwise `now`."""
+        """Return the value of --to. The default is `now`, or None for a query with --follow."""
         if self.to is not None:
             return self.to
         return None if self.follow else "now"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Question(NamedTuple):
     """One or more requests that together answer a query, and the way to print the answer.
 
-    Several requests differ only in their ranges, which follow each other.
+    If there are several requests, they differ only in their ranges, which follow each other.
     """
 
     requests: Sequence[QueryRequest]
@@ -61,7 +61,7 @@ def asked(svc: Context, options: QueryOptions) -> QueryRequest:
 def format_for(svc: Context, options: QueryOptions) -> OutputFormat:
     """Return the format of the output. --format comes first, then the ending of the file, then the profile.
 
-    In a file, the format `auto` is csv.
+    If the output goes to a file, the format `auto` means csv.
     """
     name, output = options.format, options.output
     if options.chart and name not in (None, "chart"):

@@ -40,8 +40,8 @@ def show(svc: Context, *requests: QueryRequest) -> None:
 def once(svc: Context, question: Question, options: QueryOptions) -> None:
     """Print the whole answer.
 
-    On a terminal, a note says how many rows were written to a file, or that there are no rows. For a chart, the note
-    that there are no rows is printed even in a pipe.
+    On a terminal, a note says how many rows were written to a file, or that there are no rows. If there are no rows for
+    a chart, the note is printed even in a pipe.
     """
     with svc.output.target(options.output, question.format, force=options.force) as sink:
         rows = _print(svc, question, sink, options)

@@ -11,7 +11,7 @@ The nouns of this folder:
     record     A file next to the target. It lists each exported window, with its number of rows, its size and its hash.
     state      The target of an export and the start of the next run's range, saved under a name.
     run        One execution of an export. A run fetches the missing windows and publishes the files.
-    part       A file with the rows of a window that are not yet in the merged file.
+    part       A file with the rows of a window. These rows are later copied to the merged file.
     head       The heading of csv and tsv, or the columns of parquet. All windows in a file have the same head.
     task       The request for a window, with all that a worker needs to fetch the window.
     worker     A thread, or a process in a cluster, that fetches the windows of tasks. See workers/.

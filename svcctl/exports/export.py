@@ -59,8 +59,8 @@ class Export:
     `whole` is the range of the run, and `windows` are the time windows of this range. `storage` holds the files, and
     `target` names the files in this storage. `distant` is true if the storage is a server. A run checks existing files
     on a server only by their sizes, not by their hashes. `notes` are texts for the user. `columns` are the columns of
-    the first windows, see `Record`. For an export with a saved state, the record file keeps the entries of at most
-    `kept_windows` windows of earlier runs.
+    the first windows, see `Record`. If the export has a saved state, its record file lists at most `kept_windows`
+    windows of earlier runs.
     """
 
     order: Order
@@ -123,10 +123,10 @@ class Export:
         return {window: f"{folder}{window.name}{offset}.{self.format.name}{self.compression}" for window in windows}
 
     def file_zone(self, file: Window) -> Zone | None:
-        """Return the zone of the dates in a file that covers the range `file`. Return None if no zone is requested.
+        """Return the time zone of the dates in a file. Return None if no zone is requested.
 
-        In the date format iso, each date contains its own UTC offset. In other formats, all dates of a file have the
-        UTC offset of the zone at the start of the range.
+        `file` is the range of dates that the file covers. In the date format iso, each date contains its own UTC
+        offset. In other formats, all dates of a file have the UTC offset of the zone at the start of the range.
         """
         zone = self.identity.time_zone
         return zone if zone is None or self.identity.date_format == "iso" else zone.fixed(file.start)

@@ -48,12 +48,15 @@ class Identity:
         return WindowGrid(self.window, self.clocks, self.window_origin)
 
     def count(self, windows: Iterable[Window]) -> int:
-        """Return how many windows of this export lie in the time ranges `windows`."""
+        """Return how many windows of this export lie in several time ranges, either completely or partly.
+
+        The parameter `windows` contains these time ranges.
+        """
         return sum(map(self.grid.count, windows))
 
     @property
     def named(self) -> Mapping[str, str]:
-        """The fields as texts. The keys are names for users, such as `time zone` for the option --time-zone."""
+        """The fields as texts, by their names in messages. The option of the field `time zone` is --time-zone."""
         members = {"query": self.query, "format": self.format, "service": self.service}
         zone = self.window_zone or self.time_zone
         options = {"date format": self.date_format, "time zone": zone.name if zone else None}
@@ -61,9 +64,10 @@ class Identity:
         return members | {name: value for name, value in options.items() if value is not None}
 
     def difference(self, other: Identity) -> tuple[str, str]:
-        """Return two texts: the differences from `other`, and the options that give an export this identity.
+        """Return two texts about the fields in which this identity and `other` differ.
 
-        The texts contain only the fields in which the two identities differ.
+        The first text lists these fields, with the values of this identity. The second text lists the options that a
+        user must give for an export with this identity.
         """
         own, others = self.named, other.named
         differences, options = [], []

@@ -86,10 +86,9 @@ class MergedFile(Hashed):
     def resume(self, growing: GrowingObject, export: Export) -> None:
         """Continue the incomplete file of an earlier run.
 
-        Windows at the beginning of the file stay in the file, if they are undamaged and if this run begins with the
-        same windows. The other windows before the first damaged window are copied into separate files. The first
-        damaged window and all later windows are dropped from the record. Then the file is truncated after the windows
-        that stay.
+        The first damaged window of the file and all later windows are dropped from the record. The windows before it
+        are compared, in order, with the windows of this run. Up to the first difference, the windows stay in the file.
+        From there on, they are copied into separate files. Then the file is truncated after the windows that stay.
         """
         record = self._record
         inside = sorted((entry for entry in record.entries.values() if entry.offset is not None), key=_offset)

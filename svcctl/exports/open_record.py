@@ -8,7 +8,9 @@ of OpenRecord. A part is a file whose rows will be copied to the merged file.
                                      note_published ─> `inside` the complete merged file
 
 The saved record names only existing files, even if a run is killed. For this reason, a file is written before its name
-is saved in the record. A file is removed after its name was removed from the saved record.
+is saved in the record. A file is removed only after its name was removed from the saved record. There is one exception:
+if the merged file is complete, its parts are removed before the record is saved. If the run is killed at this moment,
+`is_merged` completes the work in the next run.
 """
 
 from __future__ import annotations
@@ -81,8 +83,8 @@ class OpenRecord:
     def at(self, window: Window) -> ExportedFile | None:
         """Return the record's entry that begins at the start of a window. Return None if there is no such entry.
 
-        An entry may cover several windows that were fetched together. An entry is returned only if a window of this run
-        ends at the end of the entry.
+        An entry may cover several windows that were fetched together. If no window of this run ends where the entry
+        ends, None is returned.
         """
         entry = self.entries.get(window.start)
         return entry if entry is not None and entry.end in self._ends else None
@@ -104,15 +106,15 @@ class OpenRecord:
 
     @property
     def earlier(self) -> ExportedFile | None:
-        """The record's entry for a merged file with the path of this run's file, or None. The ranges may differ."""
+        """The record's entry for the merged file at the path `export.path`. It is None if there is no such entry.
+
+        The file may cover another range than this run.
+        """
         return next((file for file in self._record.merged if file.path == self.export.path), None)
 
     @property
     def merged(self) -> ExportedFile | None:
-        """The record's entry for a merged file with the path and the range of this run's file.
-
-        It is None if there is no such entry.
-        """
+        """The same entry as `earlier`, if the file covers exactly the range of this run. Otherwise None."""
         merged = self.earlier
         return merged if merged is not None and merged.window == self.export.whole else None
 
@@ -194,7 +196,7 @@ class OpenRecord:
         self.head = head
 
     def _claim_files(self) -> None:
-        """Keep in `ranges` of the record only the range of this run and the ranges of merged files.
+        """Set `ranges` of the record to the range of this run and the ranges of merged files.
 
         These are the ranges that the files of the export should cover. The caller has removed the entries of other
         windows from the record.
@@ -297,7 +299,7 @@ class OpenRecord:
     def interrupt(self) -> None:
         """Save the record of a run that was interrupted by an error.
 
-        A new record that names no files is removed instead, unless the export was started with --state.
+        If the record is new and has no entries, the record is then removed. With --state, it is kept.
         """
         with suppress(SvcctlError):
             self.note_columns()

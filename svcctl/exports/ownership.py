@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 def claim(export: Export) -> OpenRecord:
     """Return the record of an export, with the range of this run added. The record is not saved yet.
 
-    If all dates of a merged file must have the same UTC offset, windows with another offset are removed from the
-    record. Raises UsageError if the record is damaged, or if the record or a file of the target belongs to another
-    export.
+    All dates of a merged file may need the same UTC offset, see `Export.file_zone`. In this case, windows that were
+    fetched with another offset than this run uses are removed from the record. Raises UsageError if the record is
+    damaged, or if the record or a file of the target belongs to another export.
     """
     record, replaced = _starting_over(export) if export.order.overwrite else (_continued(export), ())
     new = record is None
@@ -140,7 +140,7 @@ def _overlaps(ranges: Iterable[tuple[int, int]], window: Window) -> bool:
 def _ranges(export: Export, record: Record) -> tuple[tuple[int, int], ...]:
     """Return the ranges that the files of the export should cover. They include the range of this run.
 
-    A window in these ranges without an entry in the record is a gap. There are three cases for earlier runs:
+    If a window in these ranges has no entry in the record, the window is a gap. There are three cases for earlier runs:
     - With a saved state, the ranges of all earlier runs are included, because each run continues the previous run.
     - Without a state, only the ranges of existing entries are included, because the user may decide not to repeat a
       killed run.

@@ -68,7 +68,8 @@ def check_target(target: str, *, incremental: bool) -> None:
     - It is not a file, or it has a date format outside of braces.
     - It is the path of one file, and the folder of this file is missing. Missing folders of a pattern are created
       later.
-    - With `incremental`, all runs would write the same file, or the file names contain the end of the run's range.
+    - `incremental` is true, and all runs would write the same file.
+    - `incremental` is true, and the file names contain the end of the run's range.
     """
     if not target:
         raise UsageError("--output is empty", hint="name a file, as in -o events.csv")

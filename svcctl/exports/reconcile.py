@@ -4,7 +4,8 @@
 
 If each window has its own file, the files of changed windows are replaced. A merged file is rewritten from the bytes of
 the old file and the new rows of the changed windows. The hash of the new file is saved in the record before the new
-file replaces the old file. So if a reconcile is killed, the next command can complete its work.
+file replaces the old file. If a reconcile is killed, a later command can tell by this hash whether the file
+was replaced.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class WindowDifference:
 
     `entry` is the old entry of the window in the record of the export. `rows` is the number of rows at the service now.
     `file` is the address of the window's file. `times` is the number of times that a reconcile has replaced the window,
-    including this time. `fewer` is true if the window is not replaced, because the service has fewer rows than the
+    including this time. If `fewer` is true, the window keeps its old rows, because the service has fewer rows than the
     file.
     """
 
@@ -102,8 +103,8 @@ def counts(export: Export, entries: Sequence[ExportedFile], client: Client) -> d
 def _grouped(export: Export, window: Window, every: str, client: Client) -> dict[int, int]:
     """Return the number of rows of each period, by the start of the period in epoch seconds.
 
-    `every` is the period as text of a query, such as `every 60s`. If `every` is empty, the result has only the key 0,
-    with the number of rows in the whole window.
+    `every` is the clause of the query that sets the period, such as `every 60s`. If `every` is empty, the result
+    has only the key 0, with the number of rows in the whole window.
     """
     query = counting(export.identity.query, every)
     request = QueryRequest(window.start, window.end, query, mode="json/simple/compact")

@@ -293,7 +293,8 @@ class Record:
     def naming_range(self, entry: ExportedFile) -> Window:
         """Return the range for a new run that writes the entry's file again, under the same name.
 
-        Some file names contain the start of a run's range. For such a file, the new range has the same start.
+        Some file names contain the start of a run's range. For such a file, the new range starts at a date that gives
+        the same name.
         """
         target = self.target
         if not (target.per_window and target.per_run):
@@ -326,8 +327,8 @@ class Record:
         """Return the entries without known damage, and the lost entries.
 
         The file of a lost entry is missing or damaged. A lost entry comes with the text `no file` or `damaged`. Damage
-        is found only if the size of the file has changed. If the file of several windows is not complete yet, the
-        result has the entries of the windows instead of the entry of the file.
+        is found only if the size of the file has changed. If a merged file is not published yet, the result has
+        the entries of its windows instead of the entry of the file.
         """
         starts = sorted(window.start for window in self.entries)
 

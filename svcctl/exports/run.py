@@ -5,7 +5,7 @@
 
 A run may be killed at any moment, and the next run continues its work. Three rules make this possible:
 - A part, which is a file with the rows of a window, gets its name only when it is complete.
-- The record of the export names only existing parts.
+- Until the merged file is complete, the record of the export names only existing parts.
 - A part is removed only after its rows are in the merged file.
 
 If a window fails, the other windows are still fetched. The next run fetches only the missing windows.

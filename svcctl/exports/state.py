@@ -62,7 +62,7 @@ def placed(target: str) -> str:
 
 
 def default_states(environment: Mapping[str, str]) -> States:
-    """Return the states in the folder that the environment variable SVCCTL_STATE names.
+    """Return the states in the folder whose path is in the environment variable SVCCTL_STATE.
 
     Without this variable, the folder is in the state directory of the platform.
     """

@@ -65,8 +65,9 @@ def verified_until(record: Record, losses: Iterable[LostRange], date: int) -> in
     """Return the epoch second up to which all windows are known to be undamaged after a verification.
 
     The verification has checked only the windows that end after `date`, and has found the lost ranges `losses`. If
-    earlier verifications have not checked all windows before `date`, the result is `record.verified`, unchanged.
-    Otherwise the result is the start of the first lost range. If no range is lost, the result is the end of the export.
+    `date` is after both `record.verified` and the start of the export, some windows before `date` are unchecked. The
+    result is then `record.verified`, unchanged. Otherwise the result is the start of the first lost range. If no range
+    is lost, the result is the end of the export.
     """
     if not record.ranges or date > max(record.verified, record.ranges[0][0]):
         return record.verified

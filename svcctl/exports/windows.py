@@ -104,7 +104,7 @@ class WindowGrid:
         return tuple(Window(first, last) for first, last in pairwise(edges))
 
     def count(self, window: Window) -> int:
-        """Return the number of windows that lie in the range `window`, either completely or partly."""
+        """Return how many windows lie in a time range, either completely or partly. `window` is this range."""
         if self.zone is not UTC:
             return len(self.cut(window.start, window.end))
         return -(-(window.end - self.origin) // self.length) - (window.start - self.origin) // self.length

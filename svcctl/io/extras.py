@@ -1,4 +1,6 @@
-"""The extras, which are optional parts of svcctl: the packages of each extra, and the error for a missing package.
+"""The extras of svcctl, which are its optional parts.
+
+This module lists the packages of each extra, and raises the error for a missing package.
 
 Packages are looked up without being imported. So an import that fails for another reason raises its usual error.
 """

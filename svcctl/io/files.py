@@ -87,9 +87,9 @@ def part_name(name: str) -> str:
 
 
 def resolved_path(path: Path) -> Path:
-    """Return the path of a file with all links resolved. The file need not exist.
+    """Return the path of the file to which a link leads. All links in this path are resolved.
 
-    A path that is not a link itself is returned unchanged.
+    If the path is not a link, it is returned unchanged, even if one of its folders is a link. The file need not exist.
     """
     return Path(os.path.realpath(path)) if _is_link(path) else path
 
@@ -167,9 +167,9 @@ class PartFile:
     the other process instead. With `take`, the constructor takes over the file, and `publish` fails in the other
     process.
 
-    From the beginning, the part has the owner, group and permissions of the file `like`, or without `like`, of the file
-    that it replaces. If this file does not exist, the umask decides the permissions. A `private` file can be read and
-    written only by its owner.
+    From the beginning, the part has the owner, group and permissions of the file `like`. Without `like`, the part has
+    those of the file that it replaces. If this file does not exist, the umask decides the permissions. A `private` file
+    can be read and written only by its owner.
 
     `growing` is another path for the part, on the same file system. Such a part stays until `publish`, and a later
     PartFile with the same `growing` appends to the part.

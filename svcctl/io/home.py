@@ -46,7 +46,7 @@ def unexpanded_error(path: Path | str) -> UsageError | None:
 
 
 def directory(kind: Literal["config", "data", "state", "cache"], variable: str | None = None) -> Path:
-    """Return the platform's directory for svcctl's files of a kind: config, data, state or cache.
+    """Return the platform's directory for one kind of svcctl's files. `kind` is config, data, state or cache.
 
     Raises UsageError if the home directory is unknown. The hint suggests the environment variable `variable`, if given.
     """

@@ -1,4 +1,4 @@
-"""Settings, which are read from a profile or from environment variables, and functions that parse the values."""
+"""Settings and the functions that parse them. Settings are read from a profile or from environment variables."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ class Setting:
 
 
 def parse_count(text: str, *, least: int = 0) -> int:
-    """Return the whole number in a text. Raises ValueError if the text is not a whole number of at least `least`."""
+    """Return the whole number in a text.
+
+    Raises ValueError if the text is not a whole number, or if the number is less than `least`.
+    """
     if not (text.isascii() and text.isdigit()) or int(text) < least:
         raise ValueError(f"it is not a whole number of at least {least}")
     return int(text)
@@ -77,7 +80,7 @@ _SIZE_PATTERN = r"(?ai)(\d{1,15})\s*([KMGT]?)B?"
 
 
 def parse_size(text: str) -> int:
-    """Return the number of bytes of a size such as 500MB or 2GB, in powers of 1000.
+    """Return the number of bytes of a size such as 500MB or 2GB. 1KB is 1000 bytes, and 1MB is 1000KB.
 
     Raises ValueError for any other text and for 0.
     """

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 MAX_PATH_BYTES = 103
-"""The maximum length of a socket path that every system accepts, in bytes. Linux accepts 107 bytes."""
+"""Every system accepts socket paths of at most this number of bytes. Linux accepts 107 bytes."""
 _SOL_LOCAL, _LOCAL_PEERPID = 0, 2
 """Numbers of socket options of macOS, for which Python has no names."""
 

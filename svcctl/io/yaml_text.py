@@ -1,4 +1,6 @@
-"""YAML in which every scalar (single value) is a text, exactly as written: 0123, no, 1:30 and 2024-01-31 are texts.
+"""YAML in which every scalar (single value) is a text, exactly as written.
+
+For example, `0123`, `no`, `1:30` and `2024-01-31` are texts.
 
 Two kinds of scalars have a special meaning: null (empty, `~` or `null`), and the merge key `<<`. Tags such as `!!int`
 are refused. A field that must be a number is converted later, with `integer`, `number` or `json_value`. Errors never
@@ -129,7 +131,10 @@ def number(text: str) -> float | None:
 
 
 def boolean(text: str) -> bool | None:
-    """Convert true, false, or YAML's yes, no, on and off to a boolean. Returns None for any other text."""
+    """Convert a text to a boolean: `true`, `yes` and `on` to True; `false`, `no` and `off` to False. Case is ignored.
+
+    Returns None for any other text.
+    """
     return {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}.get(text.casefold())
 
 

@@ -34,7 +34,7 @@ class LocalStorage(Storage):
         self._take = take
         self._made: set[Path] = set()
         self._there: set[str] = set()
-        """The folders that are known to exist. Names of folders that this storage has made were synced to the disk."""
+        """The folders that are known to exist. The names of new folders were synced to the disk."""
         self._making = threading.Lock()
 
     def create(self, name: str, *, overwrite: bool, part_of: str | None = None) -> Sink:

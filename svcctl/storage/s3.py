@@ -73,7 +73,10 @@ CODES = (
 )
 """The error codes of S3 that svcctl may repeat in a message. Any other text of an answer is left out of messages."""
 DENIED = ("401", "403")
-"""The HTTP statuses that mean denied access. For a listing of objects, only the status shows the denial."""
+"""The HTTP statuses that mean denied access.
+
+If a listing of objects is denied, the library raises a general error, and only the status shows the denial.
+"""
 NO_CONDITIONS = "501"
 """The HTTP status of services that refuse conditional requests. Some other services ignore the condition instead."""
 ABANDON_SECONDS = 5.0

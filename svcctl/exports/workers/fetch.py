@@ -79,8 +79,8 @@ class Task:
     the rows. A part for a merged file has no heading, and a window without events has no part. If `part_of` is None,
     the part is a complete file with a heading.
 
-    `plain` is true if the window can be divided into shorter ranges, and the requests for these ranges together return
-    the same rows as one request for the window. `zone` is the time zone of the dates in the rows. `zone` is None if no
+    If `plain` is true, the window may be requested in several shorter ranges. Together, the answers then have the same
+    rows as the answer for the whole window. `zone` is the time zone of the dates in the rows. `zone` is None if no
     zone is requested. `columns` is None for a query that names its columns. If the query asks for all columns,
     `columns` has the columns to keep. `columns` is empty until these columns are known.
     """

@@ -3,9 +3,9 @@
 All rows are held until the last row has arrived. A row goes into the file of the window that contains its date. Each
 file then has the same bytes as the answer to a request for its window alone.
 
-The date is the first column. In ndjson, the date is a number of milliseconds. In csv and tsv, the date is a text. Only
-svcctl's own service has a known form of this text, so csv and tsv answers of other services are not split. All dates
-have the same number of digits, so dates are compared as bytes.
+The date is the first column. In ndjson, the date is a number of milliseconds. In csv and tsv, the date is a text. The
+form of this text is known only for svcctl's own service. So csv and tsv answers of other services are not split. All
+dates have the same number of digits, so dates are compared as bytes.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def text_edges(windows: Sequence[Window], zone: Zone | None, date_format: str | 
 def object_edges(windows: Sequence[Window]) -> list[bytes]:
     """Return the start of the first window and the ends of all windows.
 
-    Each date is written as the beginning of an ndjson row with this date.
+    Each of these dates is returned as the text with which an ndjson row begins: `{"eventdate":1706695200000`.
     """
     return [b"%b%d" % (_OBJECT, seconds_to_ms(moment)) for moment in _moments(windows)]
 

@@ -15,7 +15,7 @@ from svcctl import __version__
 ENDINGS = {signal.SIGINT: b"svcctl: interrupted\n", signal.SIGTERM: b"svcctl: ended by SIGTERM\n"}
 """The signals that end the process while it is being loaded, with the message for each signal.
 
-The messages are those of the command line, which later installs its own signal handlers.
+The command line prints the same messages after it has installed its own signal handlers.
 """
 LOADED_OBJECTS = 50_000
 """The number of new objects after which Python searches for garbage.
@@ -47,7 +47,8 @@ def main() -> None:
 def _occupy_streams() -> None:
     """Open /dev/null in place of closed standard streams, so that no other file gets their descriptors.
 
-    Reading stdin, or writing to stdout or stderr, still fails, because the file is opened in the opposite direction.
+    Using a closed stream still fails: /dev/null is opened only for writing in place of stdin, and only for reading in
+    place of stdout or stderr.
     """
     for number, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
         try:

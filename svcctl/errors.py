@@ -334,7 +334,10 @@ class Terminated(BaseException):
 
 
 class Interrupted(Terminated):
-    """An interruption by Ctrl-C, with a note for the user. The library Typer would lose a KeyboardInterrupt's note."""
+    """An interruption by Ctrl-C, with a note for the user.
+
+    This class is used because the library Typer catches each KeyboardInterrupt, so the note would be lost.
+    """
 
 
 class Declined(Exception):

@@ -660,12 +660,13 @@ class JobOperations:
         """Compare the rows at a job's destination with the rows that the job delivered.
 
         Yields pairs while the check runs. The first element is `progress`, `finding` or `result`, and the second
-        element is a mapping. If the job continues earlier jobs, these jobs have their own results, and the last result
-        is for the job itself. Rows with a date before `from_` may be missing at the destination. With `keep`, the date
-        `from_` is saved for later checks of the job.
+        element is a mapping. Earlier jobs that the job continues are checked too, and each of them has a result. The
+        last result is for the job itself. Rows with a date before `from_` may be missing at the destination. With
+        `keep`, the date `from_` is saved for later checks of the job.
 
         Raises ServiceError if the service is not svcctl's local service, UsageError for a destination that cannot be
-        verified, and Unavailable if the check does not finish.
+        verified, and Unavailable if the check does not finish. Raises Conflict if a check of the job or
+        too many other checks are running, and CredentialsError if the destination refuses the job's credentials.
         """
         from svcctl.api.own_service import verify
         from svcctl.dates.epochs import to_ms
@@ -716,8 +717,8 @@ class RoleOperations:
     """Operations on the roles of domains, available as `client.roles`.
 
     `policies` and `applications` are names, or `*` for all. `resource_ids` maps labels to lists of numbers. An argument
-    that is None is not sent. A new role without policies, applications and resource IDs may use everything. In an
-    update, a field that is not sent stays unchanged.
+    that is None is not sent. A new role without any of these three fields grants everything. In an update, a field that
+    is not sent stays unchanged.
     """
 
     def __init__(self, client: ServiceClient) -> None:

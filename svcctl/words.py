@@ -19,7 +19,7 @@ MIN_WORD_LETTERS = 2
 NAMED = 5
 """The maximum number of names that a sentence lists."""
 CHOICES = 20
-"""The maximum number of names in a hint from which the reader can choose a name."""
+"""The maximum number of names that a hint lists for the reader to choose from."""
 FORMAT_NAMES: Mapping[str, str] = {
     "jsonl": "ndjson",
     "jsonlines": "ndjson",
@@ -56,7 +56,10 @@ _USER_INFO = (
     r"|(?![^\s/?#@]*:(?:\d+\b|[\s/?#]|$))(?!\[)[^\s/?#@:]+:[^\n\"<>]{0,1000}@"  # a password with / or a blank
     r")"
 )
-"""A regular expression for the user name and the password in a URL. A text after a port number is not a password."""
+"""A regular expression for the user name and the password in a URL.
+
+In `http://host:80/a@b`, the number after the colon is a port, so the text before the `@` is not a password.
+"""
 _EXAMPLES = ("user@", "user:password@")
 """Examples of a user and a password in hints. These examples are not masked."""
 _URL_PARAMETER = r"(?<=[?&;])([\w.-]+)=([^\s&;#\"'<>]+)"

@@ -55,7 +55,7 @@ _PARTS = (
 )
 """Patterns for the parts of a date with the name of the month, such as 31 Jan 2024.
 
-The parts may be in any order. A number with two digits is the year if an earlier number is the day.
+The parts may be in any order, but a year with two digits must come after the day.
 """
 
 

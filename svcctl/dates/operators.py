@@ -1,9 +1,9 @@
 """The dates in requests: the values that the request parameters `from` and `to` accept, and the meaning of each value.
 
-An operator is a relative date, such as `2h`. The table `OPERATORS` has the operators in the documentation of the HTTP
-interface. In `from`, an operator counts back from now. In `to`, an operator counts forward from the moment of `from`.
-In one example of the documentation, `from: 2h` means a time after now. This example contradicts the documentation's own
-rule, and svcctl follows the rule.
+An operator is a relative date, such as `2h`. The table `OPERATORS` has all operators that the documentation of the HTTP
+interface describes. An operator with a number counts back from now in `from`. In `to`, it counts forward from the
+moment of `from`. In one example of the documentation, `from: 2h` means a time after now. This example contradicts the
+documentation's own rule, and svcctl follows the rule.
 
 Days and hours have a fixed length, so `1d` is always 24 hours. Operators that name a day, such as `today`, use the days
 of a time zone. Both the client and the service use this module. The module `shorthand` has further dates that people
@@ -205,8 +205,8 @@ def check_epoch(seconds: Seconds, *, whole: bool = False) -> Seconds:
     """Return a number of epoch seconds unchanged. Raises UsageError if the number is too large for seconds.
 
     A number that is too large is taken as milliseconds or a smaller unit. The hint of the error contains the date in
-    seconds, with three decimals if they are needed. With `whole`, the hint contains only whole seconds. If the date is
-    between two seconds, the hint contains both seconds. Negative numbers are dates before 1970.
+    seconds, with three decimals if they are needed. With `whole`, a hint that would need decimals contains two whole
+    numbers instead, the date rounded down and rounded up. Negative numbers are dates before 1970.
     """
     size = abs(seconds)
     power = next((at for at in range(len(_EPOCH_UNITS)) if size < (MAX_EPOCH_SECONDS + 1) * 1000**at), None)

@@ -197,14 +197,14 @@ def dates_of(
     epoch seconds. In the following cases, the start and the end are both sent as epoch seconds:
 
     - The request may be sent again after a lost connection (`resent`), and must mean the same range each time.
-    - A date depends on the zone, but the answer contains no dates as texts (`written` is false), as in the JSON
-      formats. A request for an answer without dates as texts cannot contain a zone.
+    - A date depends on the zone, but the answer will contain no dates as texts (`written` is false). Then the request
+      cannot contain a zone. The JSON formats are an example.
     - A date depends on the zone, and the offset of the zone changes. The service only knows fixed offsets.
 
     Without `resent`, an end of `now` is sent as `now`, so that the service's clock decides when the range ends.
 
-    If the end is in the future, a service waits until the end. If `waits` is false, `now` is sent in place of such an
-    end, and a start in the future raises UsageError.
+    A service waits for an end that is in the future. If `waits` is false, a future end is sent as `now`, and a future
+    start raises UsageError.
     """
     if date_format not in (None, *DATE_FORMATS):
         raise UsageError(f"unknown date format '{date_format}'", hint=f"date formats are: {', '.join(DATE_FORMATS)}")

@@ -143,7 +143,10 @@ _DAY_FIRST = r"(?a)(\d{2})/(\d{2})/(\d{4})((?: \d?\d:\d{2})?)(:\d{2})?"
 _RUN_TOGETHER = r"(?a)((?:19|20)\d\d)(\d\d)(\d\d)(?:T?(\d\d)(\d\d)(\d\d)?(Z?))?"
 _WHOLE_SECONDS = r"(?a)-?(?:0|[1-9]\d*)"
 _DECIMAL = r"(?a)(-?[1-9]\d{6,})\.(\d+)"
-"""A pattern for epoch seconds with a fraction. Shorter numbers are excluded: 10.30 may be a time, and 31.01 a day."""
+"""A pattern for epoch seconds with a fraction.
+
+At least seven digits must precede the point, because 10.30 may be a time, and 31.01 may be a day.
+"""
 _TOO_FINE = r"(?a)(\.\d{3})\d*[1-9]\d*"
 _YEAR = r"(?a)19[789]\d|2\d{3}"
 
@@ -161,10 +164,9 @@ class LocalTime(NamedTuple):
     def in_zone(self, zone: Zone | None) -> Moment:
         """Return the moment, in epoch seconds, at which the clocks of a zone show this time.
 
-        If `zone` is None, the time is in UTC. A date in a form of the interface, such as dd/MM/yyyy HH:mm:ss, is then
-        returned as a text in this form.
-        Raises UsageError if the clocks of the zone show the time twice or never. The hint of this error offers two
-        dates with an offset.
+        If `zone` is None, the time is in UTC. Then a date of the form dd/MM/yyyy HH:mm:ss is returned as text, because
+        the HTTP interface accepts this form. Raises UsageError if the clocks of the zone show the time twice or never.
+        The hint of this error offers two dates with an offset.
         """
         if zone is None:
             utc_text = two_digits(self.text)
@@ -221,7 +223,8 @@ def parse_moment(text: str, *, today: date | None = None) -> Typed:
     An operator is returned as text. A number is taken as epoch seconds. An absolute date with an offset is converted to
     epoch seconds. An absolute date without an offset is converted to a LocalTime. Fractions of a second have at most
     three digits. Raises UsageError for any other text, such as epoch milliseconds, a day that does not exist, or digits
-    that look like a date. The hint for a text such as `monday` depends on `today`, by default the current day in UTC.
+    that look like a date. The hint for a text such as `monday` is computed from `today`. Without `today`, the current
+    day in UTC is used.
     """
     return _needed(text, _parsed(text), today)
 
@@ -241,8 +244,8 @@ def _needed(text: str, moment: Typed | None, today: date | None = None) -> Typed
 def parse_second(text: str) -> Typed:
     """Parse a typed date in the same way as `parse_moment`, but refuse a fraction of a second.
 
-    For a date with a fraction of a second, raises UsageError. The hint contains the second before the date and the
-    second after the date.
+    For a date with a fraction of a second, raises UsageError. The hint contains the date rounded down and rounded up
+    to whole seconds.
     """
     moment = _needed(text, _parsed(text, whole=True))
     if isinstance(moment, float):

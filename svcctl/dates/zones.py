@@ -40,7 +40,7 @@ def parse_zone(text: str) -> timezone:
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """A time zone: the zone's name in a command or a file, and the zone's tzinfo, `clocks`.
+    """A time zone. `name` is its name in a command or a file, and `clocks` is its tzinfo.
 
     Two zones with the same name are equal.
     """

@@ -419,7 +419,7 @@ STEPS: Mapping[str, Callable[[TestedProfile], StepFinding]] = {
 WITH_A_SOCKET = {"socket": True, "name": False, "connection": False, "TLS": False, "TLS close": False}
 """The steps that apply only to some profiles.
 
-A step with True applies only to profiles with a socket. A step with False applies only to profiles without a socket.
+The value of a step is True if the profile must have a socket, and False if the profile must not have a socket.
 """
 
 CREDENTIAL_HINTS = {
@@ -457,9 +457,9 @@ def _error_of(subject: TestedProfile, ask: Callable[[Client, float], object]) ->
 def _surprise(subject: TestedProfile, name: str) -> SvcctlError | None:
     """Return the error of an operation if the error shows that the service does not work properly; otherwise None.
 
-    A missing permission, an unknown path and an unavailable service do not count. An error of the test query counts
-    only if another operation fails with the same message. Both messages are the same if the domain of the account
-    is disabled or pending.
+    A missing permission, an unknown path and an unavailable service do not count. A refusal of the test query counts
+    only if it is a Conflict, or if another operation fails with the same message. If the domain of the account is
+    disabled or pending, both operations fail with the same message.
     """
     error = subject.answers[name]
     if isinstance(error, CredentialsError | Unavailable) or (isinstance(error, NotFound) and not _is_ours(error)):

@@ -288,14 +288,14 @@ def misspelled_variables(environment: Mapping[str, str]) -> Iterator[str]:
 
 _PREFIX = "SVCCTL_"
 _PREFIX_CHARS = len(_PREFIX) + 1
-"""The length of the beginning that two similar names of variables must share, in characters."""
+"""The number of first characters that must be equal in an unknown variable's name and in a suggested name."""
 
 
 def _without_credentials(fields: Fields, flags: Mapping[str, Any]) -> Fields:
     """Return the fields of a profile without its credentials.
 
-    If `flags` (the options of the command line, or the arguments of a call) contains a token, the field `auth` stays,
-    unless its value is `signature`.
+    The field `auth` counts as a credential, with one exception: it stays if its value is not `signature` and `flags`
+    contains a token. `flags` contains the options of the command line, or the arguments of a call.
     """
     names = {field for name in CREDENTIALS for field in PROFILE_SETTINGS[name].fields}
     if flags.get("token") is not None and fields.get("auth") != "signature":

@@ -22,7 +22,7 @@ from typing import NamedTuple
 _TURN_SECONDS = 0.02
 """The number of seconds between two checks for the end of the command."""
 _QUIET_SECONDS = 0.2
-"""The number of seconds without output after which the output of an ended command counts as complete."""
+"""After the command has ended, its output counts as complete when nothing arrives for this number of seconds."""
 _GRACE_SECONDS = 0.5
 """The number of seconds between SIGTERM and SIGKILL."""
 

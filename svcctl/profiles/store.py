@@ -218,8 +218,8 @@ class ProfileStore(NamedTuple):
     def _save(self, changed: Callable[[], ProfilesDocument]) -> None:
         """Apply a change and write the file.
 
-        The change is first tried without a lock, so that an invalid change creates no file. Raises ProfileError if the
-        file contains an ambiguous profile.
+        The change is first tried without the lock, so that an invalid change creates neither the folder nor the lock
+        file. Raises ProfileError if the file contains an ambiguous profile.
         """
         from svcctl.io.yaml_text import yaml_of
 

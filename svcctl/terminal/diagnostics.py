@@ -369,9 +369,9 @@ _QUOTED_COMMAND = r"(?<![^\s(])'svcctl [^']*'\S*"
 def line_broken(text: str, width: int, used_cells: int, commands: Sequence[str] = ()) -> str:
     """Break a message into lines of at most `width` cells.
 
-    `used_cells` is the number of cells that are already used on the first line. A line is never broken within a command
-    of svcctl that is in quotes, or within one of `commands`, which appear in the message. Any other quoted text is
-    broken only if it is longer than a line.
+    `used_cells` is the number of cells that are already used on the first line. `commands` are command lines in the
+    message. A line is never broken within one of `commands`, or within a command of svcctl in single quotes. Any other
+    quoted text is broken only if it is longer than a line.
     """
     if used_cells + cell_width(text) <= width:
         return text

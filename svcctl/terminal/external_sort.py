@@ -21,7 +21,7 @@ RUN_BYTES = 1 << 24
 More rows are written to a temporary file, in sorted runs of about this size.
 """
 _PARTS = 128
-"""The number of batches in which a run of RUN_BYTES is read from the file. Only one batch of each run is in memory."""
+"""A run of RUN_BYTES bytes is read from the file in this number of batches. Only one batch of each run is in memory."""
 _MEASURED = 16
 """The approximate number of rows that are measured to estimate the size of a batch."""
 _KEY_BYTES = 160
@@ -129,9 +129,9 @@ def _read(file: IO[bytes], at: int, sizes: Sequence[int]) -> Iterator[Run]:
 def _merged(runs: Sequence[Iterator[Run]]) -> Iterator[list[Row]]:
     """Yield the rows of all sorted runs, in order and in batches.
 
-    One batch of each run is in memory. The bound is the smallest of the last keys of these batches. No row that is
-    still in the file comes before the bound, so the rows up to the bound can be sorted and yielded. Rows with equal
-    keys keep their order.
+    One batch of each run is in memory. Each batch has a last key, and the smallest of these keys is the bound. No row
+    that is still in the file comes before the bound, so the rows up to the bound can be sorted and yielded. Rows with
+    equal keys keep their order.
     """
     ended: Run = [], []
     heads = [(*next(run), run) for run in runs]

@@ -33,9 +33,10 @@ from svcctl.words import FORMAT_NAMES, counted, did_you_mean, format_name, json_
 
 Note = Callable[[str], None]
 Layout = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Note], Iterator[list[str]]]
-"""A function that formats columns and rows as lines of text, in the batches in which the rows arrive.
+"""A function that formats columns and rows as lines of text.
 
-The last argument of a layout is a function that receives notes, for example on cut cells.
+The lines of rows that arrive together are yielded together. The last argument of a layout is a function that receives
+notes, for example on cut cells.
 """
 Packing = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Losses, ByteSink], None]
 """A function that writes columns and rows as binary data, and counts the values that the format cannot hold."""
@@ -62,7 +63,7 @@ class OutputFormat(NamedTuple):
     heading: bool = False
     """Whether the output begins with the names of the columns."""
     raw: bool = True
-    """Whether svcctl passes on the service's bytes unchanged, if the user selects no rows or columns."""
+    """Whether svcctl passes on the service's bytes unchanged, unless the user selects columns or sorts rows."""
     binary: bool = False
     lists: bool = False
     """Whether lists (jobs, domains, roles, profiles) can be printed in this format, too."""
@@ -143,7 +144,7 @@ class OutputFormat(NamedTuple):
     def blocks(
         self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
     ) -> Iterator[list[str]]:
-        """Return rows as lines in this format, in the batches in which the rows arrive.
+        """Return rows as lines in this format. The lines of rows that arrive together are yielded together.
 
         After the last line, `note` is called with notes on lost values.
         """
@@ -586,9 +587,9 @@ def refuse_packed(path: Path) -> None:
 def check_file(name: Path | str, chosen: OutputFormat, note: Note, *, by_user: bool) -> None:
     """Check that the ending of a file name fits the format `chosen`. If it does not fit, call `note` with a note.
 
-    `by_user` says whether the user has chosen the format. Without such a choice, an ending that names no format also
-    leads to a note. Raises UsageError if the content would be compressed twice, or if svcctl cannot write files with
-    this ending, for example a chart as .png.
+    `by_user` says whether the user has chosen the format. If not, `note` is also called for an ending that names no
+    format, except .txt. Raises UsageError if the content would be compressed twice, or if svcctl cannot write files
+    with this ending, for example a chart as .png.
     """
     path = Path(name)
     refuse_packed(path)

@@ -328,9 +328,9 @@ def _sampled(batches: Iterator[Sequence[Row]], count: int) -> tuple[list[Row], l
 class _Layout:
     """The layout of a table. It chooses the widths of the columns from a sample of rows, and makes the lines of rows.
 
-    If the style asks for no sample, the widths depend on the types of the columns, and also on the first row if the
-    width of the line is limited. Only texts are cut. With `grows`, the columns are widened to the width of the line,
-    because later rows may need more room.
+    If the style asks for no sample, the widths depend on the types of the columns and on the first row. If the width of
+    the line is unlimited, the first row is not used. Only texts are cut. With `grows`, the columns are widened to the
+    width of the line, because later rows may need more room.
     """
 
     def __init__(
@@ -441,7 +441,8 @@ def _usual(columns: Sequence[TableColumn], style: Style, first: list[str] | None
     """Return a placeholder for each column: a text that is as wide as usual values of the column.
 
     `first` has the cells of the first row, if they are known. The placeholder of a text column is wider than the first
-    cell, because later texts may be longer. The text columns share the rest of the line.
+    cell, because later texts may be longer. If the line has cells left, the placeholders of the text columns share
+    them.
     """
     kinds = _USUAL | {"timestamp": len(format_moment(0, style))}
     widths = [kinds.get(column.type or "") for column in columns]

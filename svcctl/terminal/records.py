@@ -26,8 +26,8 @@ LIST = Style(null="-")
 class ListField(Generic[T]):
     """A column of a listing: its name, the function that reads a value from an object, and the type of the values.
 
-    The class TableColumn describes the types. The function `shown` reads the value for people, which has the type
-    `shown_type`. Without `shown`, people and programs get the same value.
+    The class TableColumn describes the types. The function `shown` reads the value for people, and `shown_type` is the
+    type of this value. Without `shown`, people and programs get the same value.
     """
 
     name: str
@@ -136,7 +136,7 @@ def row_listing(*names: str, **types: str) -> Listing[Sequence[Any]]:
 
 
 def attributes(*names: str, **types: str) -> tuple[ListField[Any], ...]:
-    """Return a column for each name. It reads the attribute with this name. `types` maps names to types."""
+    """Return a column for each name. The column reads the attribute with its name. `types` maps names to types."""
     return tuple(ListField(name, attrgetter(name), types.get(name)) for name in names)
 
 

@@ -106,9 +106,10 @@ class ChartRows:
 def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style: Style) -> ChartRows:
     """Choose the column to draw, and the columns that label the rows.
 
-    The drawn column is numeric. A numeric column after `group by` is drawn only if there is no other numeric column.
-    The columns of text, and the numeric columns before the drawn column, label the rows. Raises UsageError if no column
-    is numeric, or if no other column can label the rows.
+    The drawn column is numeric. A numeric column by which the rows are grouped is drawn only if there is no other
+    numeric column. Otherwise, it is a label of the rows. The other labels are the columns that are not numeric, and the
+    numeric columns before the drawn column. A date is a label only if it is the first column. Raises UsageError if no
+    column is numeric, or if no other column can label the rows.
     """
     numbers = [at for at, column in enumerate(columns) if column.type in NUMERIC]
     numbers = [at for at in numbers if columns[at].name not in style.keys] or numbers

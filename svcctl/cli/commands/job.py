@@ -324,9 +324,9 @@ def verify(
     """Compare what destinations have with the rows that jobs delivered
 
     svcctl's own service produces the rows again, and compares them with the rows that it reads from Kafka, S3 or HDFS.
-    Jobs may run during the check. The exit code is 7 if rows are missing, altered or out of order, 10 if rows are only
-    duplicated or foreign (not delivered by a job), and 6 if a destination does not answer. For several jobs, the exit
-    code is the first of these codes that occurs: 3, 6, 7, other failures, 10.
+    Jobs may run during the check. The exit code is 7 if rows are missing, altered or out of order. It is 10 if rows are
+    only duplicated or foreign (not delivered by a job). It is 6 if a destination does not answer. For several jobs, the
+    exit code is the first of these codes that occurs: 3, 6, 7, other failures, 10.
 
     Missing rows are not a failure if the topic no longer keeps them, or if their date is before --from. A gap is
     printed with the query that returns the missing rows. In 'job show', 'verified' is the date up to which no gap was

@@ -225,7 +225,7 @@ def lint_(ctx: typer.Context, files: FilesArg, format: FormatOpt = None) -> None
 
     \b
     A file holds one role, a list of them, or several documents:
-      name: Night shift                  required; alone, it grants everything
+      name: Night shift                  required; a bare name grants everything
       description: May look
       policies: [Search, Alerts]         a name, names or '*' for all (quoted)
       applications: [explorer]           the same

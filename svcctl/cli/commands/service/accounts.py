@@ -160,7 +160,7 @@ def key(
 
 @app.command()
 def token(ctx: typer.Context, key: TokenKeyArg, expires: ExpiresOpt = "1h") -> None:
-    """Print a jwt: a token that is made from an API key's secret and expires
+    """Print a jwt, which is a token that expires, made from an API key's secret
 
     The service does not store the token, so the token is valid until it expires or the key is deleted. Requests send it
     as 'Authorization: jwt TOKEN'; 'svcctl help service' says what it contains.

@@ -131,7 +131,7 @@ def restart(ctx: typer.Context) -> None:
     """Stop the local service and start it in the background
 
     A service that was started with 'svcctl service serve --listen' is not restarted, because a service in the
-    background would not listen at its address.
+    background cannot listen at the address of --listen.
     """
     from svcctl.service import process
 

@@ -265,7 +265,7 @@ def drop(ctx: typer.Context, tables: TablesArg, yes: YesOpt = False) -> None:
 def trim(
     ctx: typer.Context, table: TrimmedArg, before: BeforeOpt, time_zone: TrimZoneOpt = None, yes: YesOpt = False
 ) -> None:
-    """Remove the events of a table of the local service before a date
+    """Remove events that are older than a date from a table of the local service
 
     Queries and jobs continue. The command is refused if a job has not read the events yet. In a shared folder, 'svcctl
     service compact' frees the disk space after --keep-for (a week by default). In the service's own file, the table is

@@ -139,10 +139,13 @@ class Session:
 
     def end(self) -> tuple[int, str]:
         """The exit code, and what the command wrote since the last call of `wait_for`, up to its end."""
-        before, code = len(self.seen), self.process.wait(20)
-        while select.select([self.master], [], [], 0)[0]:
-            self.seen += os.read(self.master, 1 << 16)
-        return code, self.seen[before:].decode()
+        before, deadline = len(self.seen), time.monotonic() + 20
+        while (is_running := self.process.poll() is None) or select.select([self.master], [], [], 0)[0]:
+            assert time.monotonic() < deadline, self.seen.decode()
+            # A terminal that nobody reads would soon be full, and the command could not end.
+            if select.select([self.master], [], [], 0.01 if is_running else 0)[0]:
+                self.seen += os.read(self.master, 1 << 16)
+        return self.process.wait(), self.seen[before:].decode()
 
 
 @contextmanager

@@ -65,7 +65,7 @@ def compared(table: str, members: Mapping[MemberPath, str], objects: Collection[
     members, and the members have known types.
 
     If the condition is false or null for a row, the row may have unknown members or types, and must be checked in
-    another way. With more than MAX_COMPARED members, the condition is false for all rows.
+    another way. With more than MAX_COMPARED members, the condition is `is_plain`, and no types are compared.
     """
     parents = {(), *objects}
     counted = [place for place in dict.fromkeys((*objects, *members)) if place[:-1] in parents]

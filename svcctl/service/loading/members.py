@@ -47,8 +47,8 @@ def with_object(table: str, *, are_mostly_valid: bool = False) -> str:
     with the expected members (see `plain_text`).
 
     `line` is the text if it is a JSON object, otherwise null. `names` has the names of the object's members, and is
-    null if `is_plain` is true. With `are_mostly_valid`, each text is parsed only once, but a batch with invalid texts
-    takes longer.
+    null if `is_plain` is true. If `are_mostly_valid` is true, each text is parsed only once, but a batch with invalid
+    texts takes longer.
     """
     text = "CASE WHEN NOT is_plain THEN text END"
     names = f"TRY(json_keys({text}))" if are_mostly_valid else f"CASE WHEN json_valid(text) THEN json_keys({text}) END"
@@ -61,8 +61,8 @@ def compared(table: str, members: Mapping[MemberPath, str], objects: Collection[
     """Return SQL for a table with the types of members in each row. Also return an SQL condition that uses these types.
 
     `table` must be SQL that `with_object` has returned. `members` has the types of the members that are columns.
-    `objects` has the objects with members that are columns. If the condition is true for a row, the row has only known
-    members, and the members have known types.
+    `objects` has the paths of the JSON objects whose members became columns. If the condition is true for a row, the
+    row has only known members, and the members have known types.
 
     If the condition is false or null for a row, the row may have unknown members or types, and must be checked in
     another way. With more than MAX_COMPARED members, the condition is `is_plain`, and no types are compared.

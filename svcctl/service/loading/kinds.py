@@ -38,13 +38,13 @@ A client that uses a Unix socket has the host `unix:`.
 """
 ACCESS = (
     rf"^(?:(\S+:\d+) )?({ACCESS_HOST}) "
-    r'\S+ (\S+) \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)'
+    r'\S+ (\S+(?: [^\s\[]\S*)*) \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)'
     r'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)")?(.*)'
 )
 """The pattern of a line in the common log format: host, user, time, request, status and size.
 
-A server and a port may come before these parts. In the combined format, referrer and agent follow. The last group is
-the rest of the line.
+The name of the user may have blanks. A server and a port may come before these parts. In the combined format, referrer
+and agent follow. The last group is the rest of the line.
 """
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) {_MONTH} [ \d]\d"

@@ -102,7 +102,7 @@ _SENTENCES: Mapping[str, str] = {
     Change.FINER: "times are kept to the millisecond",
     Change.ZONE: "times without a zone were read as UTC; --time-zone names their zone",
     Change.JSON: "arrays, and objects that did not become columns, are JSON text: {fields}",
-    Change.REPEATED: "a name occurs twice in an object; its first value was loaded",
+    Change.REPEATED: "a name occurs twice; its first value was loaded",
     Change.ENCODING: "bytes that are not UTF-8 were replaced by \N{REPLACEMENT CHARACTER}",
     Change.INFINITE: "NaN and infinite numbers are null: {fields}",
     Change.ROUNDED: "whole numbers of 16 digits and more may be rounded, because the column has float8: {fields}; "

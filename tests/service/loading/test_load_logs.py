@@ -32,6 +32,7 @@ def test_lines_of_key_and_value_get_a_column_for_each_key(engine: DuckDBEngine, 
         (at[1], "warn", 'a "b" c=d\n', None, 2.5, None, "", None),
         (at[2], "error", "boom", 500, None, None, None, "x"),
     ]
+    assert (changes(result), result.changes[-1].place) == ({Change.REPEATED: 1}, "line 4")
     assert (result.skipped, first_skipped(result)) == (
         1,
         "line 3: 'goroutine 1 [running]:' is not an entry of the format logfmt",

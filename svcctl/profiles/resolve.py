@@ -264,7 +264,7 @@ def resolve(
             setting, flags.get(setting.name), text, fields, str(name), store.path, spelled
         )
     mappings = {key: dict(fields.get(key) or {}) for key in MAPPINGS}
-    return Profile(name, source, values, mappings, [error.message for error in document.unclear.values()])
+    return Profile(name, source, values, mappings, [error.message for error in document.unusable.values()])
 
 
 def misspelled_variables(environment: Mapping[str, str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -46,8 +46,13 @@ class ProfilesDocument(NamedTuple):
     profiles: Mapping[str, Fields]
     default: str | None
     extra: Mapping[str, Any]
-    unclear: Mapping[str, ProfileError]
-    """The profiles that a repeated key makes ambiguous, each with the error to raise when the profile is used."""
+    unusable: Mapping[str, ProfileError]
+    """The profiles that cannot be used, each with the error to raise when the profile is used.
+
+    A repeated key makes a profile ambiguous. Other profiles have an unknown field or an invalid value.
+    """
+    ambiguous: Collection[str] = ()
+    """The names of the ambiguous profiles. They prevent any change of the file, which would lose a key."""
 
     @property
     def names(self) -> list[str]:
@@ -75,11 +80,11 @@ class ProfilesDocument(NamedTuple):
     def usable(self, name: str) -> Fields:
         """Return the fields of a stored profile.
 
-        Raises ProfileError for an unknown, a built-in or an ambiguous profile.
+        Raises ProfileError for an unknown, a built-in or an unusable profile.
         """
         fields = self.stored(name)
-        if name in self.unclear:
-            raise self.unclear[name]
+        if name in self.unusable:
+            raise self.unusable[name]
         return fields
 
     def at(self, base_url: str) -> list[str]:
@@ -224,8 +229,9 @@ class ProfileStore(NamedTuple):
         from svcctl.io.yaml_text import yaml_of
 
         document = changed()
-        for name in document.profiles:
-            document.usable(name)
+        for name in document.ambiguous:
+            if name in document.profiles:
+                raise document.unusable[name]
         with self._locked():
             document = changed()
             content = {
@@ -279,12 +285,13 @@ def _parsed(text: str, path: Path) -> ProfilesDocument:
     content = tree.value
     if not isinstance(content, dict) or not isinstance(content.get("profiles") or {}, dict):
         raise ProfileError(f"{place} must have 'profiles:', a mapping of names to fields")
-    unclear: dict[str, ProfileError] = {}
+    unusable: dict[str, ProfileError] = {}
     for key in tree.repeated:
         repeated = ProfileError(f"{_at(place, key.line)}: {key.problem}", hint="keep one of them")
         if key.path[0] != "profiles" or len(key.path) < 2:
             raise repeated
-        unclear.setdefault(key.path[1], repeated)
+        unusable.setdefault(key.path[1], repeated)
+    ambiguous = tuple(unusable)
     profiles = {
         name: {} if fields is None else fields for name, fields in (content.pop("profiles", None) or {}).items()
     }
@@ -297,8 +304,11 @@ def _parsed(text: str, path: Path) -> ProfilesDocument:
         if not isinstance(fields, dict):
             line = tree.lines[f"profiles.{name}"]
             raise ProfileError(f"{_at(f'profile {name} in {path}', line)} must be a mapping of fields")
-        _check_fields(fields, partial(_field_place, tree, name, path))
-    return ProfilesDocument(profiles, default, content, unclear)
+        try:
+            _check_fields(fields, partial(_field_place, tree, name, path))
+        except ProfileError as error:
+            unusable.setdefault(name, error)
+    return ProfilesDocument(profiles, default, content, unusable, ambiguous)
 
 
 def _field_place(tree: Tree, name: str, path: Path, key: str) -> str:

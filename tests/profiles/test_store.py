@@ -121,8 +121,25 @@ def test_removing_the_default_profile_goes_back_to_local(store: ProfileStore) ->
 def test_a_file_that_cannot_be_used_says_where(store: ProfileStore, text: str, message: str) -> None:
     write(store, text)
     with pytest.raises(ProfileError) as caught:
-        store.load()
+        store.load().usable("p")
     assert caught.value.message == message.format(path=store.path)
+
+
+def test_a_profile_that_cannot_be_used_spoils_no_other(store: ProfileStore) -> None:
+    write(store, "profiles:\n  a: {timeout: soon, token: t}\n  b: {token: u}\n  c: {tokens: v}\n")
+    bad = store.load().unusable
+    assert list(bad) == ["a", "c"]
+    profile = look_up(store, {"profile": "b"})
+    assert (profile.token, profile.notes) == ("u", [error.message for error in bad.values()])
+    for name, message in (("a", "timeout 'soon'"), ("c", "unknown field 'tokens'")):
+        with pytest.raises(ProfileError, match=message):
+            look_up(store, {"profile": name})
+    store.set("b", {"timeout": "5"})
+    assert store.load().fields("a") == {"timeout": "soon", "token": "t"}
+    store.set("a", {"timeout": "6"})
+    assert look_up(store, {"profile": "a"}).timeout == 6
+    store.remove("c")
+    assert not store.load().unusable
 
 
 NAMES = (
@@ -199,7 +216,7 @@ def test_a_key_that_appears_twice_is_refused_in_the_profile_in_use_and_a_note_el
 
 
 @pytest.mark.parametrize(
-    ("text", "unclear"),
+    ("text", "ambiguous"),
     [
         ("profiles: {a: {token: t}, a: {token: u}, b: {}}", ["a"]),
         ("profiles: {a: {headers: {sign: t, sign: u}}, b: {}}", ["a"]),
@@ -208,9 +225,9 @@ def test_a_key_that_appears_twice_is_refused_in_the_profile_in_use_and_a_note_el
         ("profiles: {no: {token: t}, 'no': {token: u}, 1.1: {}, 1.10: {}}", ["no"]),
     ],
 )
-def test_a_key_that_appears_twice_spoils_its_profile_only(store: ProfileStore, text: str, unclear: list[str]) -> None:
+def test_a_key_that_appears_twice_spoils_its_profile_only(store: ProfileStore, text: str, ambiguous: list[str]) -> None:
     write(store, text)
-    assert list(store.load().unclear) == unclear
+    assert list(store.load().ambiguous) == ambiguous
 
 
 def test_a_file_with_an_unclear_profile_is_not_changed_except_to_remove_that(store: ProfileStore) -> None:

@@ -126,6 +126,7 @@ HINTS: Mapping[str, Row] = {
     "value-unfit": lambda data: (
         f"to keep such values, widen the column with --types {shlex.quote(data['column'] + '=' + data['type'])}"
     ),
+    "escaped-quote": lambda data: Advice("double such quotes: ", _piped('sed \'s/\\\\"/""/g\' FILE', data)),
     "packed-file": lambda data: Advice("unpack it: ", _piped(f"{data['unpacker']} FILE", data)),
     "unclear-format": lambda data: (
         f"name the format with {_format_option(data)}: {', '.join(data['formats'])}; or describe the times of a log "

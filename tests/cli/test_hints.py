@@ -80,6 +80,7 @@ def test_every_row_makes_a_hint_from_data(reason: str) -> None:
         ("query-sorts", {"sort": "n"}, "sort the printed rows with --sort n", []),
         ("unknown-query", {"similar": False}, "save one with 'svcctl service queries set'", []),
         ("query-sorts", {}, "use --sort, as --sort n:desc", []),
+        ("escaped-quote", {}, 'double such quotes: sed \'s/\\\\"/""/g\' FILE | svcctl service load - -t …', None),
         ("packed-file", {"unpacker": "lzip -dc"}, "unpack it: lzip -dc FILE | svcctl service load - -t …", None),
         (
             "no-column-of-days",

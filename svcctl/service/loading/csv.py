@@ -47,8 +47,9 @@ class CsvPatterns:
     """A separator of csv, and the patterns for csv with this separator.
 
     `record` matches one record, `records` matches several, and `filled` matches blank lines and the next record.
-    `padded` matches a cell, the separator after the cell, and the blanks after the separator. If `is_quoted` is false,
-    a quote has no special meaning.
+    `padded` matches a cell, the separator after the cell, and the blanks after the separator. `escaped` matches the
+    beginning of a line up to a quote that ends a cell, if a backslash is before the quote and text is after it. If
+    `is_quoted` is false, a quote has no special meaning.
     """
 
     separator: str
@@ -57,6 +58,7 @@ class CsvPatterns:
     filled: re.Pattern[bytes]
     records: re.Pattern[bytes]
     padded: re.Pattern[bytes]
+    escaped: re.Pattern[bytes]
 
 
 def shape(separator: str, *, is_quoted: bool = True) -> CsvPatterns:
@@ -67,7 +69,8 @@ def shape(separator: str, *, is_quoted: bool = True) -> CsvPatterns:
     record = rb'(?:[^"\r\n]*+%s|%s%s%s)' % (_END, cells, cell, _END)
     # A quote without an end in this block may end in the next block.
     padded = rb'(%s(?:(%s)|%s)|(?s:".*\Z))((?<=%s) *)?' % (cell, by, _END, by)
-    patterns = record, b"([\r\n]*+)(%s)" % record, b"(?>(?:%s)*)" % record, padded
+    escaped = rb'(?m)^(?:%s%s)*?%s(?<=\\")[^%s\r\n]' % (cell, by, _QUOTED, by)
+    patterns = record, b"([\r\n]*+)(%s)" % record, b"(?>(?:%s)*)" % record, padded, escaped
     return CsvPatterns(separator, is_quoted, *map(re.compile, patterns))
 
 
@@ -225,7 +228,7 @@ def batches(
 
     The column SHORT_ROW is true in rows with too few cells.
     """
-    rows = _Rows(head, tally, longest)
+    rows = _Rows(source.name, head, tally, longest)
     tally.add(Aside.BLANK, 1, count=head.blank)
     tally.add(Aside.COMMENT, 1, count=head.comments)
     with opened(source, watch) as file:
@@ -277,7 +280,8 @@ def _lone_returns(data: bytes) -> int:
 class _Rows:
     """Splits blocks of whole lines into records, and the records into cells."""
 
-    def __init__(self, head: CsvHeading, tally: Tally, longest: int) -> None:
+    def __init__(self, name: str, head: CsvHeading, tally: Tally, longest: int) -> None:
+        self._name = name
         self._head = head
         self._shape = head.shape
         self._tally = tally
@@ -313,6 +317,8 @@ class _Rows:
             return
         if self._head.padded:
             data = self._shape.padded.sub(rb"\1", data)
+        if self._shape.is_quoted and b'\\"' in data and (match := self._shape.escaped.search(data)):
+            raise self._escaped(self._number + _line_ends(data[: match.end()]), match[0])
         while data:
             rows = self._lines(data)
             if rows is not None:
@@ -331,6 +337,14 @@ class _Rows:
             self._number += 1
             data = data[len(line) :]
         self._rest = data
+
+    def _escaped(self, number: int, text: bytes) -> UsageError:
+        """Return the error for a quote with a backslash before it. Without this error, the cell would be wrong."""
+        return UsageError(
+            f"line {number} of {self._name} has a quote with a backslash before it: {shown(_text(text))}; in csv, a "
+            "quote inside quotes is doubled",
+            reason="escaped-quote",
+        )
 
     def _lines(self, data: bytes) -> pa.RecordBatch | None:
         """Return the rows in `data` if each line is a row. Otherwise, return None."""

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.loads import UNLIMITED
 
+from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.syntax import LINE, SHORT_ROW
 from svcctl.service.loading.csv import batches, heading
 from svcctl.service.loading.decompression import Source
@@ -37,7 +38,7 @@ def read(data: bytes, block_size: int = 1 << 16, longest: int = 1 << 16) -> tupl
     return found, tally
 
 
-CELLS = st.text(st.sampled_from('ab ",;\n\ufeffé'), max_size=4)
+CELLS = st.text(st.sampled_from('ab ",;\\\n\ufeffé'), max_size=4)
 
 
 @pytest.mark.slow
@@ -87,6 +88,22 @@ def test_every_line_is_in_a_row_or_is_skipped(names: bytes, pieces: list[bytes])
     filled = sum(bool(line) for line in data.splitlines()[1:])
     inside = sum(cell.count("\n") for _, row in rows for cell in row if cell)
     assert filled - inside <= len(rows) + sum(count for count, *_ in tally.findings.values()) <= data.count(b"\n")
+
+
+@pytest.mark.parametrize("block_size", [3, 1 << 16])
+def test_a_quote_with_a_backslash_before_it_is_refused_if_it_does_not_end_its_cell(block_size: int) -> None:
+    head = b'n,m\n"C:\\a\\",\\"x\n"{""a"":""\\""b""}","\\"""\n"\\\n",1\n'
+    assert [row for _, row in read(head, block_size)[0]] == [
+        ("C:\\a\\", '\\"x'),
+        ('{"a":"\\"b"}', '\\"'),
+        ("\\\n", "1"),
+    ]
+    for line in (b'a,"b \\"c\\", d"\n', b'"\\"c",d\r\n', b'"a\nb\\"c",d\n'):
+        with pytest.raises(
+            UsageError, match=r"^line [67] of a\.csv has a quote with a backslash before it: "
+        ) as caught:
+            read(head + line, block_size)
+        assert caught.value.reason == "escaped-quote"
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ class ReadingOptions:
         typer.Option(
             "--strict",
             rich_help_panel=OptionHeading.FILES,
-            help="Load nothing if a line or a value of a named type cannot be read.",
+            help="Load nothing if a line or a value cannot be read.",
         ),
     ] = False
 

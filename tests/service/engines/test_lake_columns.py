@@ -197,12 +197,9 @@ def test_processes_that_add_columns_at_once_while_queries_run(lake: LakeTables, 
     def _plain(tables: LakeTables, columns: Sequence[Column], event: Mapping[str, object]) -> None:
         tables.append("t", batches(columns, [[event.get(column.name) for column in columns]]))
 
-    def query(_: int) -> int:
-        return len(rows(lake, "from t"))
-
     with ThreadPoolExecutor(4) as threads:
         loads = [threads.submit(load, number + 1) for number in range(count)]
-        counts = list(threads.map(query, range(20)))
+        counts = [len(rows(lake, "from t")) for _ in range(20)]
         for done in loads:
             done.result()
     assert counts == sorted(counts)

@@ -282,7 +282,7 @@ def _destinations() -> dict[str, str]:
 def _service() -> dict[str, str]:
     from svcctl.api.loads import LOAD_OPTIONS
 
-    lines = _wrapped(f"{_listed((*LOAD_OPTIONS, 'loadId'), 'and')}.", MEMBER_WIDTH)
+    lines = _wrapped(f"{_listed((*LOAD_OPTIONS, 'loadId', 'attempt'), 'and')}.", MEMBER_WIDTH)
     return {"load_options": "\n".join(" " * MEMBER_INDENT + line for line in lines)}
 
 

@@ -165,6 +165,7 @@ def _dates() -> dict[str, str]:
             [
                 ("typed", f"absolute dates without an offset, {zoned}"),
                 ("printed", "dates in csv, tsv, xml, xls and tables (JSON has epoch milliseconds)"),
+                ("in files", "times without a zone in files to load ('svcctl help loading')"),
             ]
         ),
     }

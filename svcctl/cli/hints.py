@@ -181,7 +181,9 @@ HINTS: Mapping[str, Row] = {
     # Dates
     "not-a-date": ("'svcctl help dates' lists all forms of dates",),
     "range-not-begun": ("--follow waits for future events",),
-    "range-ends-first": ("see how a pair resolves with 'svcctl range --from … --to …'",),
+    "range-ends-first": (
+        "without --to, a range ends now; see how a pair resolves with 'svcctl range --from … --to …'",
+    ),
     # Queries
     "not-a-query": ("see 'svcctl help examples'",),
     "unknown-function": ("see 'svcctl help functions'",),

@@ -88,7 +88,7 @@ def test_a_local_time_that_occurs_twice_or_never_is_refused_with_the_spellings_t
         (
             ("--from", "now", "--to", "2024-01-31", *AT),
             "svcctl: error: the range ends before it starts: from 2024-02-10 12:30:00 to 2024-01-31 00:00:00 (UTC)\n"
-            "hint: see how a pair resolves with 'svcctl range --from … --to …'\n",
+            "hint: without --to, a range ends now; see how a pair resolves with 'svcctl range --from … --to …'\n",
         ),
         (
             ("--from", "2h", "--at", "1h"),

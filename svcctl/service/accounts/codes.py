@@ -59,7 +59,7 @@ class Reason(IntEnum):
     DEFAULT_APPLICATION = 135, 400, "default-application-not-granted"
     """The default application is not among the role's applications."""
     REMOVE_DEFAULT = 136, 400, "bad-default-application"
-    """The default application is not a text. An empty text removes the default application."""
+    """The request has a default application that is not a text. To remove it from the role, send an empty text."""
     POLICY = 137, 400, "unknown-policy"
     """A policy of the role does not exist or is not available in the domain."""
     RESOURCES = 138, 400, "bad-resources"

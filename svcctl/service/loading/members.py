@@ -23,10 +23,10 @@ _QUOTED, _BARE = "\ue000", "\ue001"
 def plain_text(leaves: Sequence[Leaf], style: tuple[str, str]) -> str | None:
     """Return SQL for the text of an object that has exactly these members, in this order.
 
-    The SQL writes the values from the column `event`, which `json_transform` has made. If the result is equal to the
-    text of the object, the object's values have the types of the members. This is so because JSON writes texts, whole
-    numbers, fractions and truth values in different ways. If a value is missing or has an escape, the result differs
-    from the text of the object. Returns None for members that are not in `event`.
+    The SQL makes the text from the values in the column `event`, which `json_transform` has read from a line. If the
+    text is equal to the line, the values have the types of the members, because JSON writes texts, whole numbers,
+    fractions and truth values in different ways. If a value is missing or has an escape, the text is different from the
+    line. Returns None for members that are not in `event`.
     """
     if not leaves or any(leaf.is_mixed or leaf.is_hidden for leaf in leaves):
         return None

@@ -75,7 +75,8 @@ def batch_of_values(values: bytes, columns: Columns) -> pa.RecordBatch | None:
     from pyarrow import csv
 
     escaped = b"\\" in values
-    # csv and JSON read these escapes in the same way. In `plain`, without escapes, each quote begins or ends a text.
+    # csv and JSON read these escapes in the same way. Without escaped backslashes (`single`), each backslash belongs to
+    # the character after it. Without any escapes (`plain`), each quote begins or ends a text.
     single = values.replace(b"\\\\", b"") if escaped else values
     plain = single.replace(b'\\"', b"").replace(b"\\/", b"") if escaped else values
     blank = b"\t" in values or b"\r" in values or b'" ' in values or (escaped and b' "' in values)
@@ -104,8 +105,8 @@ def batch_of_values(values: bytes, columns: Columns) -> pa.RecordBatch | None:
     texts = [array for array in arrays if pa.types.is_string(array.type)]
     if plain.count(b'"') != 2 * sum(len(array) - array.null_count for array in texts):
         return None  # a text without quotes, or a number in quotes
-    within = sum(array.buffers()[2].to_pybytes().count(b'"') for array in texts if array.buffers()[2])
-    if within != single.count(b'\\"'):
+    inner_quotes = sum(array.buffers()[2].to_pybytes().count(b'"') for array in texts if array.buffers()[2])
+    if inner_quotes != single.count(b'\\"'):
         return None  # an object, or a blank or another character before the quotes of a text
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 

@@ -69,7 +69,7 @@ def shape(separator: str, *, is_quoted: bool = True) -> CsvPatterns:
     record = rb'(?:[^"\r\n]*+%s|%s%s%s)' % (_END, cells, cell, _END)
     # A quote without an end in this block may end in the next block.
     padded = rb'(%s(?:(%s)|%s)|(?s:".*\Z))((?<=%s) *)?' % (cell, by, _END, by)
-    escaped = rb'(?m)^(?:%s%s)*?%s(?<=\\")[^%s\r\n]' % (cell, by, _QUOTED, by)
+    escaped = rb'(?:\A|[\r\n])(?:%s%s)*?%s(?<=\\")[^%s\r\n]' % (cell, by, _QUOTED, by)
     patterns = record, b"([\r\n]*+)(%s)" % record, b"(?>(?:%s)*)" % record, padded, escaped
     return CsvPatterns(separator, is_quoted, *map(re.compile, patterns))
 

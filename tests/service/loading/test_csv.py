@@ -103,6 +103,8 @@ def test_a_quote_with_a_backslash_before_it_is_refused_if_it_does_not_end_its_ce
             UsageError, match=r"^line [67] of a\.csv has a quote with a backslash before it: "
         ) as caught:
             read(head + line, block_size)
+        with pytest.raises(UsageError, match=r"^line [34] of "):
+            read(b"n,m\r1,2\r" + line.replace(b"\r\n", b"\n").replace(b"\n", b"\r"), block_size)
         assert caught.value.reason == "escaped-quote"
 
 

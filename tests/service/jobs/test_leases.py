@@ -63,7 +63,9 @@ class Process:
         return False
 
     def running(self) -> set[str]:
-        return {run.job_id for run in self.jobs.runs.values() if not run.stopping.is_set()}
+        """The jobs that this process delivers; a job that it has leased is not among them before the first delivery."""
+        current = self.jobs.runs
+        return {run.job_id for run in self.runs if current.get(run.job_id) is run and not run.stopping.is_set()}
 
     def close(self) -> None:
         self.suspended.clear()

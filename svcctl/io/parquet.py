@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from svcctl.io import arrow, extras
 from svcctl.io.arrow import ROWS_AT_ONCE, Columns
 from svcctl.io.compression import ByteSink
+from svcctl.io.imports import prevent_imports
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,19 +117,5 @@ def start_arrow() -> None:
     """
     import pyarrow
 
-    with _starting, _NoPandas():
+    with _starting, prevent_imports("pandas"):
         pyarrow.array([0])
-
-
-class _NoPandas:
-    """A context manager that prevents the import of pandas."""
-
-    def find_spec(self, name: str, *_: object) -> None:
-        if name == "pandas":
-            raise ImportError
-
-    def __enter__(self) -> None:
-        sys.meta_path.insert(0, self)
-
-    def __exit__(self, *_: object) -> None:
-        sys.meta_path.remove(self)

@@ -190,6 +190,7 @@ def main() -> None:
     """Import svcctl, and run it in forks."""
     import svcctl.cli.main
     from svcctl import __main__ as process
+    from svcctl.io.imports import prevent_imports
     from svcctl.service import process as control
 
     for package in PACKAGES:
@@ -205,7 +206,8 @@ def main() -> None:
         services.close()
         requests = theirs
         select.select([requests], [], [])  # until the first service is started
-        import svcctl.service.server  # noqa: F401 (what every service loads)
+        with prevent_imports("numpy"):  # as `svcctl service serve` does
+            import svcctl.service.server  # noqa: F401 (what every service loads)
     else:
         theirs.close()
     gc.freeze()

@@ -222,15 +222,16 @@ def serve(
     After a start with --listen, other commands do not start the service by themselves. Start it with this command, or
     with 'svcctl service start'.
     """
-    from svcctl.io import extras
+    from svcctl.io.imports import prevent_imports
 
     svc: Context = ctx.obj
-    extras.need("service", "the local service")
+    need_service()
     from svcctl.service.process import StarterPipe
 
     pipe = StarterPipe(ready_fd)
     with pipe.sending_errors():
-        from svcctl.service.server import serve as run
+        with prevent_imports("numpy"):  # Arrow would import it if it is installed: 12 MB that the service does not use
+            from svcctl.service.server import serve as run
 
         command = shlex.join(["svcctl", *svc.arguments])
         options = {"listen": listen, "state": state, "tables": tables, "engine": engine}

@@ -78,6 +78,28 @@ def test_the_files_of_the_service_are_private(service: Shell) -> None:
     assert (data / "service.sock").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc shows which files a process has mapped")
+def test_the_service_does_not_hold_libraries_in_memory_that_it_never_uses(service: Shell) -> None:
+    import numpy  # fails if numpy is not installed, because then the test would say nothing
+
+    loaded = service(
+        "service",
+        "load",
+        "-",
+        "--table",
+        "light",
+        "--format",
+        "ndjson",
+        stdin='{"at": "2024-01-31 10:00:00", "n": 1.5}\n',
+    )
+    assert loaded.returncode == 0, loaded.stderr
+    for mode in ("csv", "msgpack", "xls", "parquet"):
+        assert service("query", "from light", "--from", "2024-01-31", "-f", mode, "-o", mode).returncode == 0
+    maps = Path(f"/proc/{pid(service)}/maps").read_text()
+    assert "/pyarrow/" in maps
+    assert [name for name in (numpy.__name__, "pandas") if f"/{name}/" in maps] == []
+
+
 def test_the_log_has_no_password_of_a_url(service: Shell) -> None:
     body = '{"query": "from sample", "from": "1h", "to": "now", "https://user:word@host": 1}'
     assert service("api", "POST", "/search/query", "--data", body).returncode == 0

@@ -6,6 +6,7 @@ socket is non-blocking.
 
 from __future__ import annotations
 
+import math
 import re
 import select
 import socket
@@ -33,6 +34,12 @@ PARSED_BYTES = 128 * 1024
 """The number of bytes of a body that are parsed at once.
 
 This number must be larger than the maximum size of trailers. It is smaller than the cache of a processor core.
+"""
+SIGNAL_SECONDS = 0.5
+"""The maximum number of seconds that Python does not notice a signal while an answer is awaited.
+
+The system call of a wait is not interrupted by a signal that comes just before the call, or that the system delivers
+to another thread. So a wait consists of several short calls.
 """
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
@@ -195,8 +202,11 @@ class Connection:
 
     def _wait(self, for_what: int, seconds: float | None) -> None:
         self._poll.modify(self._socket, for_what)
-        milliseconds = None if seconds is None else max(1, round(seconds * 1000))
-        came = [number for number, _ in self._poll.poll(milliseconds)] if seconds is None or seconds > 0 else []
+        came: list[int] = []
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        while not came and (left := deadline - time.monotonic()) > 0:
+            part = min(left, SIGNAL_SECONDS)
+            came = [number for number, _ in self._poll.poll(max(1, round(part * 1000)))]
         if not came:
             raise ReadTimeout("nothing came in time")
         if self._reader in came:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -279,6 +281,36 @@ def test_silence_ends_in_a_timeout_before_the_head_in_it_and_in_the_body() -> No
                 read(pool, asked(f"http://127.0.0.1:{port.decode()}/", timeout=0.05))
             pool.close()
             over.set()
+
+
+@pytest.mark.parametrize("beginning", [b"", OK[:-1]], ids=["before the head", "in the body"])
+def test_a_signal_that_does_not_end_the_wait_itself_ends_it_soon(beginning: bytes) -> None:
+    class Interrupted(Exception):
+        pass
+
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    over = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        answering(beginning)(connection)
+        time.sleep(0.2)  # in this time, the main thread begins to wait
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+        over.wait(30)
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with peer(serve) as [port]:
+            pool = Pool(Route())
+            since = time.monotonic()
+            with pytest.raises(Interrupted):
+                read(pool, asked(f"http://127.0.0.1:{port.decode()}/"))
+            assert time.monotonic() - since < 15, "only the limit of 20 seconds ended the wait"
+            pool.close()
+            over.set()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 def test_an_answer_that_begins_when_all_of_it_is_there_may_take_any_time_to_begin_but_not_to_go_on() -> None:

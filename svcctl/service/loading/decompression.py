@@ -7,6 +7,7 @@ file, and compares the check sum at the end of the file.
 from __future__ import annotations
 
 import io
+import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -112,14 +113,20 @@ class Contents(io.RawIOBase):
 def opened(source: Source, watch: LoadWatch) -> Iterator[Contents]:
     """Open a file, and yield its unpacked bytes.
 
-    Raises UsageError when the file is cut off or its check sum is wrong. `watch` raises an error when the load reaches
-    a limit or loses its client.
+    Raises UsageError when the file is cut off or its check sum is wrong, and at the end of the block if another program
+    has made the file shorter. `watch` raises an error when the load reaches a limit or loses its client.
     """
     name = codec(source)
     with source.path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
         stored = Contents(file, watch)  # packed bytes are watched, too, because they may unpack to no bytes
         if name is None:
             yield stored
+            if os.fstat(file.fileno()).st_size < size:
+                raise UsageError(
+                    f"{source.name} became shorter while it was read",
+                    hint="nothing of it was loaded; load it again, or load a copy of it",
+                )
             return
         try:
             with pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), name) as unpacked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +23,7 @@ from support.loads import (
     INTERNAL,
     PACKED,
     TABLES,
+    UNLIMITED,
     first_skipped,
     load,
     rows,
@@ -36,7 +38,7 @@ from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Type
 from svcctl.service.loading import load as loading
 from svcctl.service.loading.columns import COLUMNS_OF
-from svcctl.service.loading.decompression import Source
+from svcctl.service.loading.decompression import BLOCK_BYTES, Source, opened
 from svcctl.service.loading.kinds import FILE_KINDS
 from svcctl.service.loading.skips import Aside
 
@@ -194,3 +196,22 @@ def test_a_parquet_file_whose_pages_fail_their_check_sums_is_not_loaded(
     assert "t" not in engine.tables()
     path.write_bytes(CODECS.get(ending, bytes)(whole))
     assert load(engine, path, "t").rows == 50_000
+
+
+@pytest.mark.parametrize("size", [0, BLOCK_BYTES, 2 * BLOCK_BYTES])
+def test_a_file_that_another_program_makes_shorter_while_it_is_read_is_refused(tmp_path: Path, size: int) -> None:
+    path = written(tmp_path, "a.log", b"x\n" * (2 * BLOCK_BYTES))
+    with pytest.raises(UsageError) as caught, opened(Source(path, path.name), UNLIMITED) as file:
+        file.read(BLOCK_BYTES)
+        os.truncate(path, size)
+        while file.read(BLOCK_BYTES):
+            pass
+    assert caught.value.message == "a.log became shorter while it was read"
+
+
+def test_a_file_that_grows_while_it_is_read_is_loaded(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.log", b"one\n")
+    with opened(Source(path, path.name), UNLIMITED) as file:
+        assert file.read(BLOCK_BYTES) == b"one\n"
+        path.write_bytes(b"one\ntwo\n")
+        assert file.read(BLOCK_BYTES) == b"two\n"

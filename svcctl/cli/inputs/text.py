@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from svcctl.errors import UsageError, reason
-from svcctl.io import encoding, home
+from svcctl.io import encoding, files, home
 from svcctl.io.temporary import temporary
 
 STDIN = "-"
@@ -77,12 +77,16 @@ class InputLines:
 
 @contextmanager
 def as_file(source: Path, directory: Callable[[], Path]) -> Iterator[Path]:
-    """Yield the path of a regular file. Standard input, pipes and devices are copied to a temporary file.
+    """Yield the path of a regular file, which other processes can open and JSON can contain.
 
-    The function `directory` returns the directory for the temporary file. Raises UsageError if `source` does not exist.
+    Standard input, pipes and devices are copied to a temporary file. The same is done with a file whose path is not
+    UTF-8. The function `directory` returns the directory for the temporary file. Raises UsageError if `source` does not
+    exist.
     """
-    if source.is_file() and str(source) != STDIN:
-        yield source.absolute()
+    # The links are followed here, because /dev/stdin is another file in another process.
+    path = Path(os.path.realpath(source))
+    if str(source) != STDIN and path.is_file() and name(path) == str(path):
+        yield path
         return
     import tempfile
 
@@ -122,9 +126,14 @@ def _block(stream: IO[bytes], source: Path) -> bytes:
         raise _unreadable(source, "the file", error) from None
 
 
+def is_stdin(source: Path | str) -> bool:
+    """Return whether a command reads standard input for `source`: for `-`, and for a path such as /dev/stdin."""
+    return str(source) == STDIN or files.descriptor(Path(source)) == 0
+
+
 def name(source: Path | str) -> str:
-    """Return the name that messages use for a file or for standard input."""
-    return "standard input" if str(source) == STDIN else str(source)
+    r"""Return the name that messages use for a file or for standard input. Bytes that are not UTF-8 become \xe9."""
+    return "standard input" if str(source) == STDIN else os.fsencode(source).decode(encoding.UTF_8, "backslashreplace")
 
 
 def _unreadable(source: Path | str, what: str, error: Exception) -> UsageError:

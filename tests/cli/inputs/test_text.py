@@ -94,6 +94,35 @@ def test_standard_input_becomes_a_file_for_as_long_as_it_is_needed(
     assert caught.value.message == f"no file {tmp_path}/none.csv"
 
 
+def test_a_file_that_this_process_has_opened_is_one_that_other_processes_can_open(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"a,b\n1,2\n")
+    with path.open("rb") as stream:
+        opened = Path(f"/dev/fd/{stream.fileno()}")
+        with text.as_file(opened, lambda: tmp_path) as file:
+            assert file == path
+        path.unlink()
+        with text.as_file(opened, lambda: tmp_path) as file:
+            assert file.read_bytes() == b"a,b\n1,2\n"
+
+
+def test_a_file_with_a_name_that_is_not_utf8_has_a_path_and_a_name_that_are(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(bytes(tmp_path) + b"/caf\xe9.csv"))
+    path.write_bytes(b"a,b\n1,2\n")
+    with text.as_file(path, lambda: tmp_path) as file:
+        assert str(file).encode()
+        assert file.read_bytes() == b"a,b\n1,2\n"
+    assert text.name(path) == f"{tmp_path}/caf\\xe9.csv"
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [("-", True), ("/dev/stdin", True), ("/dev/fd/0", True), ("/dev/fd/1", False), ("rows.csv", False)],
+)
+def test_standard_input_has_several_names(source: str, expected: bool) -> None:
+    assert text.is_stdin(Path(source)) is expected
+
+
 def test_a_terminal_shows_which_text_is_read(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

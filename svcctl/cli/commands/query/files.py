@@ -15,7 +15,7 @@ from svcctl.api.loads import FILE_TABLE
 from svcctl.api.query import ALL_COLUMNS, QueryRequest, answer
 from svcctl.cli.commands.query import request, result
 from svcctl.cli.context import Context
-from svcctl.cli.inputs.text import STDIN
+from svcctl.cli.inputs.text import STDIN, is_stdin
 from svcctl.dates.epochs import from_ms, to_seconds
 from svcctl.dates.lengths import length_text
 from svcctl.dates.operators import MAX_EPOCH_SECONDS
@@ -84,11 +84,11 @@ def query(svc: Context, options: QueryOptions) -> None:
 
 def _check_standard_input(options: QueryOptions) -> None:
     """Raise UsageError if both the files and the query would come from standard input."""
-    files = [str(file) for file in options.load or ()]
+    name = next((str(file) for file in options.load or () if is_stdin(file)), None)
     no_text = options.text is None and options.file is None
-    if STDIN in files and (no_text or STDIN in (options.text, str(options.file))):
+    if name and (no_text or options.text == STDIN or (options.file is not None and is_stdin(options.file))):
         raise UsageError(
-            "--load - reads the events from standard input, so the query cannot come from there",
+            f"--load {name} reads the events from standard input, so the query cannot come from there",
             hint="give the query as an argument, or with -F FILE",
         )
 
@@ -96,7 +96,8 @@ def _check_standard_input(options: QueryOptions) -> None:
 def _check_table(text: str, options: QueryOptions) -> None:
     """Raise UsageError if a query names one of the files as its table."""
     begin, named, *_ = (*text.split(maxsplit=2), "", "")
-    if begin == "from" and named.strip("`'\"") in {str(file) for file in options.load or ()}:
+    name = named.strip("`'\"")
+    if begin == "from" and name != FILE_TABLE and name in {str(file) for file in options.load or ()}:
         raise UsageError(
             f"the files of --load are the table {FILE_TABLE}",
             hint=f"write 'from {FILE_TABLE}' in place of 'from {named}'",

@@ -75,6 +75,17 @@ def test_a_pipe_and_a_packed_file_are_read(shell: Shell, source: str) -> None:
     assert rows(shell, "--load", source, "from file select statusCode", stdin=LOG) == ["200", "404", "500"]
 
 
+def test_standard_input_that_is_a_file_is_read_by_its_path(shell: Shell) -> None:
+    query = ("query", "--load", "/dev/stdin", "from file select statusCode", "-f", "csv")
+    with (shell.home / "access.log").open() as log, shell.start(*query, stdin=log, stdout=subprocess.PIPE) as process:
+        assert process.communicate(timeout=30)[0] == b"statusCode\n200\n404\n500\n"
+
+
+def test_a_file_may_be_called_file(shell: Shell) -> None:
+    (shell.home / "file").write_text(LOG)
+    assert len(rows(shell, "--load", "file", "from file")) == 3
+
+
 def test_several_files_are_one_table(shell: Shell) -> None:
     query = "from file group select count() as n"
     assert rows(shell, "--load", "access.log", "--load", "access.log.gz", query) == ["6"]
@@ -178,6 +189,7 @@ def test_a_file_without_events_has_no_chart_and_fails_where_rows_are_needed(shel
         (("--load", "a.csv", "--load-format", "zip", "from file"), 2, "unknown format 'zip'"),
         (("--load", "a.csv", "--time-zone", "local", "from file"), 2, "has no name"),
         (("--load", "-", "--load-format", "access"), 2, "the query cannot come from there"),
+        (("--load", "/dev/stdin", "-F", "-"), 2, "the query cannot come from there"),
         (("--load", "a.csv", "from file", "--follow"), 2, "--load and --follow exclude each other"),
         (("--load", "a.csv", "from file", "--dest", "donothing"), 2, "--load and --dest exclude each other"),
         (("--load", "a.csv", "--query-id", "q"), 2, "--load and --query-id exclude each other"),

@@ -92,15 +92,17 @@ def check_target(target: str, *, incremental: bool) -> None:
         )
     if "://" in target:
         return
-    path = Path(named.path(Window(0, 0)))
     if target.endswith("/"):
         raise UsageError(
             f"{target} ends with /, so it is not a file", hint=f"name a file in it, as in -o {target}events.csv"
         )
+    if not named.is_one_file:
+        return
+    path = Path(named.path(Window(0, 0)))
     if path.is_dir():
         raise UsageError(f"{target} is a directory", hint=f"name a file in it, as in -o {path / 'events.csv'}")
     folder = files.resolved_path(path).parent
-    if named.is_one_file and not folder.exists():
+    if not folder.exists():
         make = CommandLine(f"mkdir -p {shlex.quote(str(folder))}")
         raise UsageError(f"the directory {folder} does not exist", hint=Advice("make it with: ", make))
 

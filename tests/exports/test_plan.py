@@ -75,6 +75,11 @@ def test_a_target_that_runs_of_a_state_cannot_share_is_refused(target: str, mess
     check_target(target, incremental=False)
 
 
+def test_no_message_names_a_file_of_a_window_that_is_not_exported(tmp_path: Path) -> None:
+    """A check that looks for the file of some window would fail here, because its name is too long."""
+    check_target(f"{tmp_path}/{{start}}{'x' * 255}.csv", incremental=False)
+
+
 def _weekly(folder: Path, **changes: Any) -> Export:
     target = f"{folder}/{{start:%F}}.csv"
     order = Order("from auth.all", target, MONDAY, MONDAY + 2 * WEEK, WEEK, "https://events.example.com")

@@ -299,10 +299,18 @@ class OpenRecord:
     def interrupt(self) -> None:
         """Save the record of a run that was interrupted by an error.
 
-        If the record is new and has no entries, the record is then removed. With --state, it is kept.
+        If the record is new, and no window was stored, the record is then removed. With --state, it is kept.
         """
         with suppress(SvcctlError):
             self.note_columns()
             self.save()
-            if self._new and self.export.order.state is None and not self.entries and not self._record.merged:
+            if self._new and self.export.order.state is None and not self._has_windows():
                 self._storage.remove(self.export.record_path)
+
+    def _has_windows(self) -> bool:
+        """Return whether a window was stored. The record may lack a file that was completed while the run ended."""
+        export = self.export
+        if self.entries or self._record.merged:
+            return True
+        paths = [task.path for task in export.tasks().values()] if export.target.per_window else []
+        return bool(sizes_of(self._storage, paths, distant=export.distant))

@@ -38,6 +38,9 @@ PIECE_BYTES = 1 << 18
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
 """The error numbers that file systems without hard links return."""
 
+_NO_DIRECTORY_SYNC = (errno.EACCES, errno.EBADF, errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
+"""The error numbers for a directory that cannot be synced, because of its file system or because it is unreadable."""
+
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
 _MOST_LINKS = 40
 """The maximum number of links in one path that the kernel follows."""
@@ -366,13 +369,19 @@ def write(path: Path, data: bytes, *, overwrite: bool = True, private: bool = Fa
 
 
 def sync_directory(directory: Path) -> None:
-    """Sync new names in a directory to the disk. Do nothing if the file system cannot sync directories."""
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    """Sync new names in a directory to the disk. Do nothing for a directory that cannot be synced.
+
+    Such a directory is on a file system without this operation, or the user may only write in it.
+    """
     try:
-        with suppress(OSError):
+        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
             os.fsync(handle)
-    finally:
-        os.close(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        if error.errno not in _NO_DIRECTORY_SYNC:
+            raise
 
 
 def lock(path: Path, busy: str, *, hint: str | None = None, reason: str | None = None, patience: float = 0.0) -> int:

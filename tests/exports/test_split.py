@@ -158,13 +158,13 @@ def home(events: Shell, exact: Exports, proxy: FaultyProxy, tmp_path: Path) -> I
         yield Shell(Path(folder), given | {"SVCCTL_BASE_URL": proxy.url})
 
 
-def run_until(home: Shell, name: str, step: int) -> list[str]:
-    """Run the command, killed before a step; returns the steps that were made."""
+def run_until(home: Shell, name: str, step: int | Path, code: int = 0) -> list[str]:
+    """Run the command, killed before a step or failing at a path; returns the steps that were made."""
     log = home.home / "steps"
     log.unlink(missing_ok=True)
     program = [sys.executable, stepped.__file__, str(log), str(step), *command(name)]
     done = subprocess.run(program, cwd=home.home, env=home.environment, capture_output=True, text=True, check=False)
-    assert done.returncode == (-9 if step else 0), done.stderr
+    assert done.returncode == code, done.stderr
     return log.read_text().splitlines()
 
 
@@ -192,7 +192,7 @@ def killed_runs(home: Shell, expected: dict[str, bytes], name: str, random: Rand
     for step in sorted(random.sample(range(1, len(whole)), 4)):
         subprocess.run(["rm", "-rf", out], check=True)
         out.mkdir()
-        steps = run_until(home, name, step)
+        steps = run_until(home, name, step, -9)
         if any(one.endswith("record.json") for one in steps):
             check_durable(home, steps)
         assert contents(out).items() <= expected.items(), f"step {step}"
@@ -217,3 +217,15 @@ def test_the_record_names_a_file_after_its_bytes_its_name_and_its_directory_are_
     folder = f"fsync {home.home}/out/day"
     assert steps.count(folder) <= WINDOWS * 3 / 4
     assert steps.index(f"fsync {home.home}/out") < next(at for at, one in enumerate(steps) if one.startswith("replace"))
+
+
+def test_a_directory_that_is_not_on_the_disk_is_an_error_and_the_next_run_completes_its_files(
+    home: Shell, exact: Exports, alone: dict[str, dict[str, bytes]]
+) -> None:
+    expected, out, name = known(exact, alone, NAMES[0]), home.home / "out", "{start:day/%H%M%S}.csv"
+    out.mkdir()
+    check_durable(home, run_until(home, name, out / "day", 7))
+    assert len(contents(out)) > 0
+    done = home(*command(name))
+    assert done.returncode == 0, done.stderr
+    assert contents(out) == expected

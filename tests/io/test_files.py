@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from svcctl.errors import Locked
-from svcctl.io.files import PartFile, derived_name, is_locked, lock, write
+from svcctl.io.files import PartFile, derived_name, is_locked, lock, sync_directory, write
 
 
 def test_a_written_file_replaces_the_old_one_and_leaves_nothing_else(tmp_path: Path) -> None:
@@ -129,6 +129,13 @@ def test_many_writers_at_once_leave_one_whole_file(tmp_path: Path) -> None:
         thread.join()
     assert target.read_bytes() in contents
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_file_system_without_the_sync_of_directories_is_used_as_it_is(tmp_path: Path) -> None:
+    sync_directory(tmp_path)
+    sync_directory(Path("/proc"))  # fsync(2) has the error EINVAL here
+    with pytest.raises(FileNotFoundError):
+        sync_directory(tmp_path / "none")
 
 
 def test_a_file_that_cannot_be_made_is_an_os_error(tmp_path: Path) -> None:

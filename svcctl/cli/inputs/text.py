@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO
 
-from svcctl.errors import UsageError, reason
+from svcctl.errors import IncompleteResult, UsageError, reason
 from svcctl.io import encoding, files, home
 from svcctl.io.temporary import temporary
 
@@ -81,7 +81,7 @@ def as_file(source: Path, directory: Callable[[], Path]) -> Iterator[Path]:
 
     Standard input, pipes and devices are copied to a temporary file. The same is done with a file whose path is not
     UTF-8. The function `directory` returns the directory for the temporary file. Raises UsageError if `source` does not
-    exist.
+    exist, and IncompleteResult if the directory has too little space.
     """
     # The links are followed here, because /dev/stdin is another file in another process.
     path = Path(os.path.realpath(source))
@@ -90,10 +90,15 @@ def as_file(source: Path, directory: Callable[[], Path]) -> Iterator[Path]:
         return
     import tempfile
 
-    with _opened(source) as stream, tempfile.TemporaryFile(dir=directory()) as spool:
-        while block := _block(stream, source):
-            spool.write(block)
-        spool.flush()
+    with _opened(source) as stream, tempfile.TemporaryFile(dir=directory(), buffering=0) as spool:
+        try:
+            while block := _block(stream, source):
+                files.write_all(spool, block)
+        except OSError as error:
+            raise IncompleteResult(
+                f"cannot copy {name(source)} to {directory()}: {reason(error)}",
+                hint="make room there, or save it to a file and load the file",
+            ) from None
         # The temporary file has no name, so it disappears even if this process is killed.
         path = Path(f"/proc/{os.getpid()}/fd/{spool.fileno()}")
         if path.exists():

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.limits import files_of_at_most
 from support.typed import type_in
 
 from svcctl.cli.inputs import text
-from svcctl.errors import UsageError
+from svcctl.errors import IncompleteResult, UsageError
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -92,6 +93,15 @@ def test_standard_input_becomes_a_file_for_as_long_as_it_is_needed(
     with pytest.raises(UsageError) as caught, text.as_file(tmp_path / "none.csv", lambda: tmp_path):
         pass
     assert caught.value.message == f"no file {tmp_path}/none.csv"
+
+
+def test_a_directory_with_too_little_space_for_standard_input_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    type_in(monkeypatch, b"a,b\n" * 1000)
+    with files_of_at_most(100), pytest.raises(IncompleteResult) as caught, text.as_file(Path("-"), lambda: tmp_path):
+        pass
+    assert caught.value.message == f"cannot copy standard input to {tmp_path}: File too large"
 
 
 def test_a_file_that_this_process_has_opened_is_one_that_other_processes_can_open(tmp_path: Path) -> None:

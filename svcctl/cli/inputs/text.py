@@ -6,9 +6,10 @@ import io
 import os
 import select
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO
 
@@ -80,8 +81,9 @@ def as_file(source: Path, directory: Callable[[], Path]) -> Iterator[Path]:
     """Yield the path of a regular file, which other processes can open and JSON can contain.
 
     Standard input, pipes and devices are copied to a temporary file. The same is done with a file whose path is not
-    UTF-8. The function `directory` returns the directory for the temporary file. Raises UsageError if `source` does not
-    exist, and IncompleteResult if the directory has too little space.
+    UTF-8. The copy of a regular file keeps the modification time, because a load finds years with it. The function
+    `directory` returns the directory for the temporary file. Raises UsageError if `source` does not exist, and
+    IncompleteResult if the directory has too little space.
     """
     # The links are followed here, because /dev/stdin is another file in another process.
     path = Path(os.path.realpath(source))
@@ -102,13 +104,23 @@ def as_file(source: Path, directory: Callable[[], Path]) -> Iterator[Path]:
         # The temporary file has no name, so it disappears even if this process is killed.
         path = Path(f"/proc/{os.getpid()}/fd/{spool.fileno()}")
         if path.exists():
+            _keep_time(stream, path)
             yield path
             return
         spool.seek(0)
         with temporary("load", directory()) as folder:
             with (folder / "spool").open("wb") as copy:
                 shutil.copyfileobj(spool, copy)
+            _keep_time(stream, folder / "spool")
             yield folder / "spool"
+
+
+def _keep_time(stream: IO[bytes], path: Path) -> None:
+    """Give the file at `path` the modification time of an open regular file. Do nothing for other streams."""
+    with suppress(io.UnsupportedOperation):  # standard input may be an object without a descriptor
+        status = os.fstat(stream.fileno())
+        if stat.S_ISREG(status.st_mode):
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def _opened(source: Path) -> AbstractContextManager[IO[bytes]]:

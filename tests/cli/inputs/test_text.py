@@ -1,6 +1,7 @@
 """Text from files and standard input, and what is said when it cannot be read."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,6 +94,17 @@ def test_standard_input_becomes_a_file_for_as_long_as_it_is_needed(
     with pytest.raises(UsageError) as caught, text.as_file(tmp_path / "none.csv", lambda: tmp_path):
         pass
     assert caught.value.message == f"no file {tmp_path}/none.csv"
+
+
+def test_the_copy_of_a_file_on_standard_input_has_its_modification_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "old.log").write_bytes(b"Jul  5 10:00:00 host app: started\n")
+    os.utime(tmp_path / "old.log", (0, 1_680_000_000))
+    with (tmp_path / "old.log").open(encoding="utf-8") as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        with text.as_file(Path("-"), lambda: tmp_path) as path:
+            assert path.stat().st_mtime == 1_680_000_000
 
 
 def test_a_directory_with_too_little_space_for_standard_input_is_named(

@@ -312,5 +312,7 @@ class OpenRecord:
         export = self.export
         if self.entries or self._record.merged:
             return True
-        paths = [task.path for task in export.tasks().values()] if export.target.per_window else []
+        if export.order.overwrite or not export.target.per_window:
+            return False  # with --force, the files may belong to others
+        paths = [task.path for task in export.tasks().values()]
         return bool(sizes_of(self._storage, paths, distant=export.distant))

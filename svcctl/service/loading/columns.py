@@ -189,25 +189,31 @@ def _logfmt(file: KnownFile, rules: Wanted) -> Columns:
 
     A value that contains blanks is in quotes.
     """
-    lists = (f"regexp_extract_all(line, {literal(_PAIR)}, {at}) AS {part}" for at, part in ((1, "keys"), (2, "texts")))
-    pairs = f"(SELECT number, line, {', '.join(lists)} FROM lines)"
+    # A key has no blank, so names with a blank differ from all keys.
+    lists = (
+        f'regexp_extract_all(line, {literal(_PAIR)}, {at}) AS "{part}"'
+        for at, part in ((1, "(all keys)"), (2, "(all texts)"))
+    )
+    pairs = f'(SELECT number AS {quote(LINE)}, line AS "(text)", {", ".join(lists)} FROM lines)'
     rows = rules.rows(
-        f"SELECT key FROM (SELECT number, unnest(keys) AS key, generate_subscripts(keys, 1) AS place FROM {pairs}) "
+        f'SELECT key FROM (SELECT {quote(LINE)} AS number, unnest("(all keys)") AS key, '
+        f'generate_subscripts("(all keys)", 1) AS place FROM {pairs}) '
         f"GROUP BY key ORDER BY min(number), arg_min(place, number) LIMIT {MAX_FIELDS + 1}"
     )
     keys = [str(key) for (key,) in rows]
     _check_number(file, keys, "line of key=value")
     names = distinct(keys)
     pairs_of = zip(keys, map(quote, names), strict=True)
-    cells = ", ".join(f"texts[list_position(keys, {literal(key)})] AS {name}" for key, name in pairs_of)
+    cells = ", ".join(f'"(all texts)"[list_position("(all keys)", {literal(key)})] AS {name}' for key, name in pairs_of)
     values = ", ".join(f"{_VALUE.format(name)} AS {name}" for name in map(quote, names))
-    present = " + ".join(f"(list_position(keys, {literal(key)}) IS NOT NULL)::INTEGER" for key in keys)
+    present = " + ".join(f'(list_position("(all keys)", {literal(key)}) IS NOT NULL)::INTEGER' for key in keys)
+    own = f'{quote(LINE)}, "(text)", "(all keys)"'
     table = (
-        f'(SELECT {values}, number AS {quote(LINE)}, line AS "(text)", "(keys)", "(has more)" FROM '
-        f'(SELECT number, line, keys AS "(keys)", len(keys) > {present} AS "(has more)", {cells} FROM {pairs}))'
+        f'(SELECT {values}, {own}, "(has more)" FROM '
+        f'(SELECT {own}, len("(all keys)") > {present} AS "(has more)", {cells} FROM {pairs}))'
     )
     # A line with more keys than columns has a key twice, or a key that is not a column. The second test is slow.
-    unknown = f'NOT list_has_all([{", ".join(map(literal, keys))}], "(keys)")'
+    unknown = f'NOT list_has_all([{", ".join(map(literal, keys))}], "(all keys)")'
     columns = _typed(names, table, rules, misfits=[f'CASE WHEN "(has more)" THEN {unknown} END'])
     return replace(columns, text='"(text)"', marks={**columns.marks, Change.REPEATED: {"": '"(has more)"'}})
 

@@ -39,6 +39,14 @@ def test_lines_of_key_and_value_get_a_column_for_each_key(engine: DuckDBEngine, 
     )
 
 
+@pytest.mark.parametrize(
+    "key", ["line", "number", "text", "Keys", "texts", "(text)", "(line)", "(keys)", "key", "lines"]
+)
+def test_a_key_may_have_any_name(engine: DuckDBEngine, tmp_path: Path, key: str) -> None:
+    load(engine, written(tmp_path, "a.log", f"ts=2026-01-02T10:00:00Z level=info {key}=7\n"), "t", format="logfmt")
+    assert rows(engine, "t") == [(datetime(2026, 1, 2, 10), "info", 7)]
+
+
 def test_lines_that_begin_with_a_time_of_the_epoch_are_those_of_a_log(engine: DuckDBEngine, tmp_path: Path) -> None:
     load(engine, written(tmp_path, "s.log", "1769853600.5 GET /x\n at 10\n1769853601 GET /y\n"), "s")
     load(engine, written(tmp_path, "ms.txt", "1769853600123: a b\n"), "ms")

@@ -16,7 +16,7 @@ SHORT_ROW = "(short)"
 """The name of the column that is true for csv rows with too few cells."""
 VALUES = "(values)"
 """The name of the column that holds the converted values of a row of text, as a struct."""
-RESERVED = (LINE, SHORT_ROW, VALUES, "(when)", "(marks)", "(misfit)", "(skipped)", "(nulls)", "(text)", "(keys)")
+RESERVED = (LINE, SHORT_ROW, VALUES, "(when)", "(marks)", "(misfit)", "(skipped)", "(nulls)", "(text)")
 """The names of columns that are added to a file's own columns while the file is read."""
 
 SQL_TYPES = {

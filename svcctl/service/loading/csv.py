@@ -38,7 +38,7 @@ _LINE_END = re.compile(_END)
 _QUOTED_TEXT = re.compile(r'"[^"]*+(?>(?:""[^"]*+)*)"')
 _QUOTED = rb'"[^"]*+(?>(?:""[^"]*+)*)"'
 _SEPARATORS = ",;\t|"
-_SEPARATOR = re.compile(rb"sep=([,;\t|])" + _END)
+_SEPARATOR = re.compile(rb'(?i)("?)sep=([,;\t|])\1' + _END)
 """Matches a first line such as `sep=;`, which names the separator for spreadsheet programs."""
 
 
@@ -125,7 +125,9 @@ def heading(
     head += b"\n" * (len(head) < HEAD)  # a file may end after the heading, without a line end
     start, comments = _first_row(head, _end(LINE_ENDS, head, len(BOM) if head.startswith(BOM) else 0))
     if declaration := _SEPARATOR.match(head, start):
-        separator, start = separator or declaration[1].decode(), declaration.end()
+        separator = separator or declaration[2].decode()
+        start, more = _first_row(head, _end(LINE_ENDS, head, declaration.end()))
+        comments += more
     first = head[start : _end(_LINE, head, start)]
     cut = shape(separator or frequent_separator(_text(first)))
     end = _end(cut.record, head, start)
@@ -201,6 +203,10 @@ def fitting_lines(lines: Sequence[str], separator: str | None) -> tuple[list[boo
         len(lines),
     )
     texts = ["" if at < skipped or (at > skipped and line.startswith("#")) else line for at, line in enumerate(lines)]
+    declaration = _SEPARATOR.match(f"{lines[skipped]}\n".encode()) if skipped < len(lines) else None
+    if declaration:
+        texts[skipped] = ""
+        separator = separator or declaration[2].decode()
     by = separator or frequent_separator(texts[skipped] if skipped < len(texts) else "")
     reader = csv.reader((f"{text}\n" for text in texts), delimiter=by, skipinitialspace=True)
     fit, number, first = [False] * len(lines), 0, list[str]()
@@ -213,6 +219,8 @@ def fitting_lines(lines: Sequence[str], separator: str | None) -> tuple[list[boo
         least = 1 if separator is None and len(first) == 1 and first[0].strip().isidentifier() else 2
         fit[number : reader.line_num] = [least <= len(cells) <= len(first)] * (reader.line_num - number)
         number = reader.line_num
+    if declaration:
+        fit[skipped] = True
     return fit, first
 
 

@@ -52,6 +52,7 @@ def kind(name: str, text: str | bytes, written: str = "") -> str:
         ("time,a\n", "csv"),
         ("time\n" + "2024-01-31 10:00:00\n" * 30, "csv"),
         ("Day;n\n" + "31.01.2024 10:00:00;1\n" * 9, "csv"),
+        ("sep=;\n\nDay;n;a,b,c,d\n" + "31.01.2024 10:00:00;1;x,y\n" * 9, "csv"),
         ("Day\tn\n" + "2024-01-31 10:00:00\t1\n" * 9, "tsv"),
         ("Day\tn\n" + "1763719200\t1\n" * 9, "tsv"),
         ("Hello, World\n" + "2024-01-31 10:00:00, Info a\n" * 9, "log"),

@@ -266,11 +266,14 @@ def test_the_journal_and_csv_with_dots_in_its_dates_have_a_time(engine: DuckDBEn
     assert rows(engine, "dots") == [(datetime(2026, 1, 31, 10), 1), (datetime(2026, 2, 1), 2)]
 
 
+@pytest.mark.parametrize(
+    "first", ["sep=;\r\n", '"sep=;"\r\n', "SEP=;\r\n", "sep=;\r\n\r\n", "# a\r\n\r\nsep=;\r\n# b,c,d\r\n"]
+)
 def test_dates_with_the_name_of_the_month_behind_a_line_that_tells_the_separator(
-    engine: DuckDBEngine, tmp_path: Path
+    engine: DuckDBEngine, tmp_path: Path, first: str
 ) -> None:
     dates = ["1-Jan-2026", "02 Jan 2026 10:00", "03/Jan/2026:10:00:00 +0100", "Sun, 04 Jan 2026 10:00:00.5 GMT"]
-    path = written(tmp_path, "a.csv", "\ufeffsep=;\r\nmade;n\r\n" + "".join(f"{date};1\r\n" for date in dates))
+    path = written(tmp_path, "a.csv", f"\ufeff{first}made;n\r\n" + "".join(f"{date};1\r\n" for date in dates))
     assert load(engine, path, "t", time_zone="Europe/Berlin").skipped == 0
     assert [str(row[0]) for row in rows(engine, "t")] == [
         *("2025-12-31 23:00:00", "2026-01-02 09:00:00", "2026-01-03 09:00:00", "2026-01-04 10:00:00.500000")

@@ -238,6 +238,20 @@ def test_names_that_differ_in_case_only_get_numbers() -> None:
 
 
 @pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("a a a_1", "a a_2 a_1"),
+        ("a A a_1 a_2 a", "a A_3 a_1 a_2 a_4"),
+        ("a a a_1 a_1", "a a_2 a_1 a_1_1"),
+        ("(line) (line)_1", "(line)_2 (line)_1"),
+        (" column0", "column0 column0_1"),
+    ],
+)
+def test_a_name_that_gets_a_number_is_no_other_name(names: str, expected: str) -> None:
+    assert distinct(names.split(" ")) == expected.split(" ")
+
+
+@pytest.mark.parametrize(
     ("magic", "kind"),
     [
         (b"PK\x05\x06", "zip"),

@@ -49,17 +49,19 @@ def literal(text: str) -> str:
 def distinct(names: Iterable[str]) -> list[str]:
     """Make names of columns unique for DuckDB, which ignores the case of names. Return the new names.
 
-    If DuckDB would confuse a name with an earlier name, a number is added to the later name. Raises UsageError for a
-    name that contains the character NUL.
+    If DuckDB would confuse a name with an earlier name, a number is added to the later name. The new name is none of
+    the given names. Raises UsageError for a name that contains the character NUL.
     """
     columns: list[str] = []
+    originals = [original or f"column{at}" for at, original in enumerate(names)]
+    given = {original.casefold() for original in originals}
     taken = set(RESERVED)
     numbers: Counter[str] = Counter()
-    for at, original in enumerate(names):
-        if "\0" in original:
+    for base in originals:
+        if "\0" in base:
             raise UsageError("a name of a column has the character NUL: this is not a text file in UTF-8")
-        name = base = original or f"column{at}"
-        while name.casefold() in taken:
+        name = base
+        while name.casefold() in taken or (name != base and name.casefold() in given):
             numbers[base.casefold()] += 1
             name = f"{base}_{numbers[base.casefold()]}"
         columns.append(name)

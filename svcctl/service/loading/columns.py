@@ -353,6 +353,8 @@ def _escaped(text: str) -> str:
 _MAX_INT8 = (1 << 63) - 1
 _LEAST_ROUNDED = 1 << 53
 """The smallest whole number that may be the result of rounding to float8. For example, 2^53 + 1 is rounded to 2^53."""
+_DECIMAL = r"DECIMAL\(\d+,(\d+)\)"
+"""Matches DuckDB's name for a type of decimals, which has the number of digits after the point."""
 _MOST_DIGITS = 10**20
 """The largest number for which rounding is reported."""
 
@@ -360,23 +362,30 @@ _MOST_DIGITS = 10**20
 def _parquet(file: KnownFile, rules: Wanted) -> Columns:
     """Return the columns of parquet. Members of structs can also become columns.
 
-    A column becomes text if it has a number that is too large for int8. NaN and infinite values become null.
+    A column of whole numbers becomes text if it has a number that is too large for int8. NaN and infinite values become
+    null.
     """
     root = EventMember()
     described = _described(file, rules, "*", root)
     flat = flattened(root, rules.flattening)
     values = {leaf.name: _struct_member(leaf.path) for leaf in flat.leaves}
     column_types = {leaf.name: described[leaf.path] for leaf in flat.leaves}
-    wide = [name for name, type_ in column_types.items() if type_ == "UBIGINT"]
-    largest = (
-        rules.rows(f"SELECT {', '.join(f'max({values[name]})' for name in wide)} FROM {file.table}") if wide else [()]
-    )
-    too_large = {name for name, value in zip(wide, largest[0], strict=True) if (value or 0) > _MAX_INT8}
-    sql, infinite = {}, {}
+    decimals = {name: int(hit[1]) for name, type_ in column_types.items() if (hit := re.fullmatch(_DECIMAL, type_))}
+    wide = [name for name, type_ in column_types.items() if type_ == "UBIGINT" or decimals.get(name) == 0]
+    largest = ", ".join(f"max({values[name]}) > {_MAX_INT8} OR min({values[name]}) < {-_MAX_INT8}" for name in wide)
+    are_too_large = rules.rows(f"SELECT {largest} FROM {file.table}")[0] if wide else ()
+    too_large = {name for name, is_too_large in zip(wide, are_too_large, strict=True) if is_too_large}
+    column_types |= {name: "BIGINT" for name in wide if name not in too_large}
+    sql, infinite, rounded = {}, {}, {}
     for name, type_ in column_types.items():
         sql[name] = values[name]
         if name in too_large:
             sql[name] = f"{values[name]}::VARCHAR"
+        elif name in wide:
+            sql[name] = f"{values[name]}::BIGINT"
+        elif name in decimals and rules.types.get(name, Type.FLOAT8) is Type.FLOAT8:
+            digits = f"ltrim(replace(rtrim({values[name]}::VARCHAR, '0'), '.', ''), '-0')"
+            rounded[name] = f"CASE WHEN abs({values[name]}) >= 1e{15 - decimals[name]} THEN strlen({digits}) > 15 END"
         elif type_ in ("FLOAT", "DOUBLE"):
             sql[name] = f"CASE WHEN isfinite({values[name]}) THEN {values[name]} END"
             infinite[name] = f"NOT isfinite({values[name]})"
@@ -384,7 +393,7 @@ def _parquet(file: KnownFile, rules: Wanted) -> Columns:
             sql[name] = nothing(values[name], rules.null)
     types = {name: "VARCHAR" if name in too_large else type_ for name, type_ in column_types.items()}
     texts = {name: f"{values[name]} IS NOT NULL" for name, type_ in types.items() if is_nested(type_)}
-    marks = {Change.INFINITE: infinite, Change.JSON: texts}
+    marks = {Change.INFINITE: infinite, Change.ROUNDED: rounded, Change.JSON: texts}
     return Columns(file.table, sql, types, "file_row_number + 1", marks=marks, flat=flat)
 
 

@@ -105,7 +105,7 @@ _SENTENCES: Mapping[str, str] = {
     Change.REPEATED: "a name occurs twice; its first value was loaded",
     Change.ENCODING: "bytes that are not UTF-8 were replaced by \N{REPLACEMENT CHARACTER}",
     Change.INFINITE: "NaN and infinite numbers are null: {fields}",
-    Change.ROUNDED: "whole numbers of 16 digits and more may be rounded, because the column has float8: {fields}; "
+    Change.ROUNDED: "numbers of 16 digits and more may be rounded, because the column has float8: {fields}; "
     "the type str keeps their digits",
     Aside.JOINED: "it belongs to the entry above it",
     Aside.COMMENT: "it is a comment, and was left out",

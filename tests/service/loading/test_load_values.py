@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -167,6 +168,16 @@ def test_numbers_that_int8_cannot_hold_are_kept_as_text(engine: DuckDBEngine, tm
     load(engine, tmp_path / "a.parquet", "f", types={"h": "float8"})
     assert [row[1] for row in rows(engine, "f")] == [2.0**64, 7.0]
 
+    decimals = {
+        "d": pa.array([Decimal(2**53 + 1), Decimal(-7)], pa.decimal128(38, 0)),
+        "e": pa.array([Decimal(10**20), None], pa.decimal128(38, 0)),
+        "o": pa.array([{"d": Decimal(-(2**63) + 1)}, None], pa.struct({"d": pa.decimal128(19, 0)})),
+    }
+    pq.write_table(pa.table({"time": days, **decimals}), tmp_path / "b.parquet")
+    load(engine, tmp_path / "b.parquet", "d")
+    assert columns(engine, "d") == ["d int8", "e str", "o.d int8"]
+    assert [row[1:] for row in rows(engine, "d")] == [(2**53 + 1, str(10**20), -(2**63) + 1), (-7, None, None)]
+
     path = written(tmp_path, "a.ndjson", f'{{"time":"2026-01-01","h":{2**64 - 1}}}\n{{"time":"2026-01-02","h":7}}\n')
     [null] = load(engine, path, "n").nulls
     assert (told(null), null.fields) == ("line 1: '18446744073709551615' is not int8", ("h",))
@@ -202,6 +213,22 @@ def test_of_a_name_that_occurs_twice_the_first_value_is_loaded_and_the_row_is_co
     assert changes(loaded) == {Change.REPEATED: 2}
     assert loaded.changes[-1].place == "line 2"
     assert [row[1:3] for row in rows(engine, "t")] == [(1, 2), (3, 4), (6, 7), (10, None)]
+
+
+def test_decimals_that_float8_may_round_are_counted(engine: DuckDBEngine, tmp_path: Path) -> None:
+    days = pa.array([datetime(2026, 1, day) for day in (1, 2, 3)])
+    columns = {
+        "a": (["1.5", "1234567.123456", "0"], pa.decimal128(38, 18)),
+        "b": (["12345678901234567.5", "-0.1", "2"], pa.decimal128(20, 2)),
+        "c": (["0.1234567890123456", "1", "-1"], pa.decimal128(18, 17)),
+    }
+    decimals = {name: pa.array(list(map(Decimal, texts)), type_) for name, (texts, type_) in columns.items()}
+    pq.write_table(pa.table({"time": days, **decimals}), tmp_path / "a.parquet")
+    loaded = load(engine, tmp_path / "a.parquet", "t")
+    assert (changes(loaded), loaded.changes[-1].place) == ({Change.ROUNDED: 1}, "row 1")
+    assert [row[1:] for row in rows(engine, "t")][1:] == [(1234567.123456, -0.1, 1.0), (0.0, 2.0, -1.0)]
+    assert changes(load(engine, tmp_path / "a.parquet", "u", types={"b": "str", "c": "str"})) == {}
+    assert rows(engine, "u")[0][2:] == ("12345678901234567.50", "0.12345678901234560")
 
 
 def test_whole_numbers_that_float8_may_round_are_counted(engine: DuckDBEngine, tmp_path: Path) -> None:

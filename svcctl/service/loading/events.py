@@ -82,6 +82,11 @@ def _when(layout: Layout) -> str:
     if layout.clock is None:
         return as_time(time.stored, time.type, times)
     day = time.stored if time.type is Type.STR else f"{time.raw}::VARCHAR"
+    if times.clock_digits:
+        clock = f"{layout.fields[layout.clock].stored}::VARCHAR"
+        digits = f"lpad({clock}, greatest(strlen({clock}), {times.clock_digits})::INTEGER, '0')"
+        clock = f"CASE WHEN regexp_full_match({clock}, '[0-9]+') THEN {digits} ELSE {clock} END"
+        return as_time(f"({day} || ' ' || {clock})", Type.STR, times)
     clock = _time_of_day(layout.fields[layout.clock])
     text = f"({day} || ' ' || strftime(DATE '1970-01-01' + {clock}, '%H:%M:%S.%f'))"
     return as_time(text, Type.STR, replace(times, format=f"{times.spec} %H:%M:%S.%f") if times.spec else times)
@@ -123,7 +128,7 @@ def _skip(layout: Layout) -> str:
             reason = _reason(lack, layout.time, value, begins)
             is_lacking = f"regexp_matches({value}, {literal(pattern)})"
             unread, early = (f"CASE WHEN {is_lacking} THEN {reason} ELSE {other} END" for other in (unread, early))
-    if layout.clock is not None:
+    if layout.clock is not None and not layout.times.clock_digits:
         clock = layout.fields[layout.clock]
         unclear = _reason(Skip.TIME, layout.clock, f"({clock.raw})::VARCHAR", begins)
         unread = f"CASE WHEN {_time_of_day(clock)} IS NULL THEN {unclear} ELSE {unread} END"

@@ -172,6 +172,8 @@ class Recogniser:
         profiles, time_field = _profiles(self.reader, file, columns, fields, times), self.options.time_field
         if time_field is not None:
             time, clock = _named(file, columns, time_field, is_alone=self.is_alone)
+            if clock is not None and not times.clock_digits:
+                _check_digits(self.reader, file, columns, clock)
         elif file.kind.name == "fields" and {"date", "time"} <= {*fields}:
             time, clock = "date", "time"
         else:
@@ -423,6 +425,18 @@ def _check_clocks(file: KnownFile, time: str, profiles: Mapping[str, _Profile]) 
         raise UsageError(
             f"the column {time} of {file.source.name} has days, and times of day are in {', '.join(clocks)}",
             hint=f"read both with {choice}; or the days alone with --time-field {shlex.quote(time)}",
+        )
+
+
+def _check_digits(reader: FileReader, file: KnownFile, columns: Columns, clock: str) -> None:
+    """Raise UsageError if the times of day are numbers of at most four digits, which may be hours or minutes."""
+    rows = reader.rows(file, f"SELECT ({columns.sql[clock]})::VARCHAR FROM {columns.table} LIMIT {LOOKED_AT}")
+    times = [value for (value,) in rows if value]
+    if times and all(re.fullmatch(r"\d{1,4}", value) for value in times):
+        raise UsageError(
+            f"times of day in {clock} of {file.source.name} such as {shown(times[0])} may be hours, minutes or seconds",
+            hint="describe day and time with --time-format, such as '%Y-%m-%d %H' for hours, or '%Y-%m-%d %H%M' for "
+            "hours and minutes",
         )
 
 

@@ -56,6 +56,10 @@ _CLOCK_CODE, _DAY_CODE = r"%-?[HI]", r"%-?[djuwcx]"
 """Match the codes for an hour, and the codes for a day, in a format for strptime."""
 _SECOND_CODE, _FRACTION_CODE = r"%-?S", r"%-?[fgn]"
 """Match the codes for seconds, and the codes for fractions of a second, in a format for strptime."""
+_CODES = frozenset("aAbBcdfgGhHIjmMnpSuUVwWxXyYzZ%") | {"-d", "-j", "-m", "-y", "-H", "-I", "-M", "-S"}
+"""The codes of DuckDB's strptime."""
+_COMBINED_CODES = {"F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M", "D": "%m/%d/%y", "e": "%d"}
+"""Further codes of C's strptime, and what they stand for."""
 _ABBREVIATION = r"(:\d\d(?:[.,]\d+)?(?: \d{4})?) [A-Z]{3,5}$"
 
 
@@ -78,6 +82,12 @@ class TimeFormat:
         return None if self.format in ORDERS else self.format
 
     @property
+    def clock_digits(self) -> int:
+        """The number of digits of a time of day in the strptime format. 0 if the format has no time of day."""
+        codes = re.findall(r"%-?[HIMS]", self.spec or "")
+        return 2 * len(codes) if re.search(_CLOCK_CODE, self.spec or "") else 0
+
+    @property
     def has_local_numbers(self) -> bool:
         """Whether numbers count local time."""
         return self.numbers is not None and self.numbers.unit.is_local
@@ -91,7 +101,7 @@ class TimeFormat:
 def time_format(zone: str | None, format: str | None) -> TimeFormat:
     """Return the TimeFormat for a zone and a format. The format may also be one of ORDERS or of NUMBER_UNITS.
 
-    Raises UsageError for any other text, and for a format with a time of day but without a day.
+    Raises UsageError for any other text, for an unknown code, and for a format with a time of day but without a day.
     """
     if format is not None and format in NUMBER_UNITS:
         return TimeFormat(zone, numbers=NumberTimes(NUMBER_UNITS[format]))
@@ -103,7 +113,20 @@ def time_format(zone: str | None, format: str | None) -> TimeFormat:
         )
     if format is not None and re.search(_CLOCK_CODE, format) and not re.search(_DAY_CODE, format):
         raise UsageError(f"the format of times '{format}' has no day", reason=REASONS[Skip.NO_DAY])
-    return TimeFormat(zone, format)
+    return TimeFormat(zone, format and re.sub("%(-?.?)", lambda code: _code(format, code[1]), format))
+
+
+def _code(format: str, code: str) -> str:
+    """Return a code of strptime, written with DuckDB's codes. Raises UsageError for an unknown code in the format."""
+    if code in _COMBINED_CODES:
+        return _COMBINED_CODES[code]
+    if code not in _CODES:
+        hint = "use codes of strptime, as in '%d/%m/%Y %H:%M:%S' (help loading)"
+        raise UsageError(
+            f"the format of times '{format}' has the unknown code %{code}",
+            hint="read epoch seconds with --time-format epoch" if code == "s" else hint,
+        )
+    return f"%{code}"
 
 
 def as_time(value: str, type_: Type, written: TimeFormat) -> str:
@@ -152,14 +175,18 @@ def _described(text: str, spec: str, newest: datetime | None) -> str:
     """Return SQL that reads a text as a time in a format.
 
     If the format has no year, the time gets the latest year in which it is not after `newest`. A fraction may follow
-    the seconds, even if the format has no fraction.
+    the seconds, even if the format has no fraction. A fraction is cut to microseconds. For %z, Z is an offset.
     """
     formats = [spec]
     if re.search(_SECOND_CODE, spec) and not re.search(_FRACTION_CODE, spec):
         formats += [re.sub(_SECOND_CODE, rf"\g<0>{mark}%f", spec) for mark in ".,"]
-    if newest is None or re.search(r"%-?[YyGcx]", spec):
-        return f"try_strptime({text}, [{', '.join(map(literal, formats))}])"
-    return yearless(text, formats, newest)
+    if spec.endswith("%z"):
+        text = f"CASE WHEN ends_with({text}, 'Z') THEN left({text}, -1) || '+00' ELSE {text} END"
+    microseconds = f"regexp_replace({text}, '([.,]\\d{{6}})\\d{{1,3}}', '\\1')"
+    if newest is not None and not re.search(r"%-?[YyGcx]", spec):
+        return yearless(microseconds, formats, newest)
+    written = ", ".join(map(literal, formats))
+    return f"coalesce(try_strptime({text}, [{written}]), try_strptime({microseconds}, [{written}]))"
 
 
 def text_as_time(text: str, written: TimeFormat) -> str:

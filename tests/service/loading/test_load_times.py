@@ -353,6 +353,29 @@ def test_a_few_implausible_numbers_are_skipped_and_many_are_refused(engine: Duck
             assert load(engine, path, "t").skipped == few
 
 
+@pytest.mark.parametrize(
+    ("day", "clock", "time_format", "hour", "minute"),
+    [
+        ("2026-01-31", "9", "%Y-%m-%d %H", 9, 0),
+        ("2026-01-31", "915", "%Y-%m-%d %H%M", 9, 15),
+        ("2026-01-31", "0915", "%Y-%m-%d %H%M", 9, 15),
+        ("31.01.2026", "5", "%d.%m.%Y %H%M", 0, 5),
+        ("20260131", "915", "%Y%m%d %H%M%S", 0, 9),
+        ("1/31/2026", "9:15 PM", "%m/%d/%Y %I:%M %p", 21, 15),
+    ],
+)
+def test_a_format_describes_days_and_times_of_day(
+    engine: DuckDBEngine, tmp_path: Path, day: str, clock: str, time_format: str, hour: int, minute: int
+) -> None:
+    path = written(tmp_path, "a.csv", f"day,clock\n{day},{clock}\n{day},n/a\n")
+    load(engine, path, "t", time_field="day,clock", time_format=time_format, max_skipped=ANY)
+    assert [f"{row[0]:%F %R}" for row in rows(engine, "t")] == [f"2026-01-31 {hour:02}:{minute:02}"]
+    if clock.isdigit():
+        path.write_text(path.read_text().replace("n/a", ""))
+        with pytest.raises(UsageError, match=f"such as '{int(clock) if clock[0] != '0' else clock}' may be hours"):
+            load(engine, path, "t", time_field="day,clock", time_format="%Y%m%d" if day.isdigit() else None)
+
+
 def test_days_that_may_be_digits_are_refused_with_their_format(engine: DuckDBEngine, tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", "day,clock\n081109,203610\n")
     with pytest.raises(UsageError) as caught:
@@ -384,7 +407,7 @@ def test_a_format_of_times_of_day_without_a_day_is_refused(
     assert caught.value.reason == "time-without-day"
 
 
-@pytest.mark.parametrize("fraction", ["", ".25", ",250", ".250000"])
+@pytest.mark.parametrize("fraction", ["", ".25", ",250", ".250000", ".250000000"])
 @pytest.mark.parametrize("time_format", ["%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S", "%d o'clock %m %Y %I:%M:%S %p"])
 def test_a_fraction_may_follow_the_seconds_of_a_format(
     engine: DuckDBEngine, tmp_path: Path, time_format: str, fraction: str
@@ -394,6 +417,22 @@ def test_a_fraction_may_follow_the_seconds_of_a_format(
         load(engine, written(tmp_path, name, text), "t", time_format=time_format, strict=True, replace=True)
         at = datetime(2026, 1, 31, 10, 0, 0, 250_000 if fraction else 0)
         assert [(row[0], row[1]) for row in rows(engine, "t")] == [(at, "up")]
+
+
+@pytest.mark.parametrize(
+    ("time_format", "time"),
+    [
+        ("%Y/%m/%d %H:%M:%S%z", "2026/01/31 10:00:00Z"),
+        ("%Y/%m/%d %H:%M:%S %z", "2026/01/31 11:00:00.000000000 +01:00"),
+        ("%FT%T", "2026-01-31T10:00:00"),
+        ("%D %R", "01/31/26 10:00"),
+        ("%e %B %Y, %R", "31 January 2026, 10:00"),
+    ],
+)
+def test_a_format_may_have_further_codes(engine: DuckDBEngine, tmp_path: Path, time_format: str, time: str) -> None:
+    for name, text in (("a.log", f"{time} up\n"), ("a.csv", f'time,n\n"{time}",up\n')):
+        load(engine, written(tmp_path, name, text), "t", time_format=time_format, strict=True, replace=True)
+        assert rows(engine, "t") == [(datetime(2026, 1, 31, 10), "up")]
 
 
 def test_days_and_times_of_day_may_be_digits(engine: DuckDBEngine, tmp_path: Path) -> None:

@@ -110,6 +110,19 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         "write it as in '%d/%m/%Y %H:%M:%S' (help loading), or only %d/%m or %m/%d; or name the unit of numbers: "
         "epoch, epoch_ms, epoch_us, epoch_ns, spreadsheet",
     ),
+    *(
+        (
+            "time\n2026-01-01\n",
+            {"time_format": format},
+            f"the format of times '{format}' has the unknown code {code}",
+            hint,
+        )
+        for format, code, hint in (
+            ("%s", "%s", "read epoch seconds with --time-format epoch"),
+            ("%Y-%m-%d %q", "%q", "use codes of strptime, as in '%d/%m/%Y %H:%M:%S' (help loading)"),
+            ("%d%", "%", "use codes of strptime, as in '%d/%m/%Y %H:%M:%S' (help loading)"),
+        )
+    ),
     (
         "time,new\n2026-01-01,2\n",
         {"table": "there", "fixed_columns": True},

@@ -2,7 +2,8 @@
 
 A file is read in blocks. This module splits a block into records, which are the texts of rows. Arrow splits the records
 into cells. Only one block is in memory at a time, even if a quoted text is very long. A line ends with \\n, \\r\\n or
-\\r. Text after a closing quote belongs to the cell.
+\\r. Text after a closing quote belongs to the cell, if the quoted text has no line end. Otherwise, the first quote is
+probably not the beginning of a quoted text, so the first line is skipped.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ _LINE_END = re.compile(_END)
 # Python 3.11.2 matches a group before *+ wrongly, so such a group is written (?>(?:…)*).
 _QUOTED_TEXT = re.compile(r'"[^"]*+(?>(?:""[^"]*+)*)"')
 _QUOTED = rb'"[^"]*+(?>(?:""[^"]*+)*)"'
+_OPENED, _CLOSED = rb'"[^"\r\n]*+(?>(?:""[^"\r\n]*+)*)', rb'[\r\n][^"]*+(?>(?:""[^"]*+)*)"'
+"""Match the first line of a quoted text, and all further lines up to the closing quote."""
 _SEPARATORS = ",;\t|"
 _SEPARATOR = re.compile(rb'(?i)("?)sep=([,;\t|])\1' + _END)
 """Matches a first line such as `sep=;`, which names the separator for spreadsheet programs."""
@@ -48,8 +51,9 @@ class CsvPatterns:
 
     `record` matches one record, `records` matches several, and `filled` matches blank lines and the next record.
     `padded` matches a cell, the separator after the cell, and the blanks after the separator. `escaped` matches the
-    beginning of a line up to a quote that ends a cell, if a backslash is before the quote and text is after it. If
-    `is_quoted` is false, a quote has no special meaning.
+    beginning of a line up to a quote that ends a cell, if a backslash is before the quote and text is after it.
+    `broken` matches the beginning of a record up to the text after a quoted text of several lines. If `is_quoted` is
+    false, a quote has no special meaning.
     """
 
     separator: str
@@ -59,18 +63,24 @@ class CsvPatterns:
     records: re.Pattern[bytes]
     padded: re.Pattern[bytes]
     escaped: re.Pattern[bytes]
+    broken: re.Pattern[bytes]
 
 
 def shape(separator: str, *, is_quoted: bool = True) -> CsvPatterns:
     by = re.escape(separator.encode())
-    cell = rb'(?:%s|(?!"))[^%s\r\n]*+' % (_QUOTED, by) if is_quoted else rb"[^%s\r\n]*+" % by
+    cell = rb"[^%s\r\n]*+" % by
+    closed = _CLOSED + (b"" if separator == " " else b" *+")
+    if is_quoted:
+        cell = rb'(?:%s(?:"%s|%s(?=[%s\r\n]))|(?!")%s)' % (_OPENED, cell, closed, by, cell)
     cells = rb"(?>(?:%s%s)*)" % (cell, by)
     # Most lines have no quotes, so the first alternative is for such lines.
     record = rb'(?:[^"\r\n]*+%s|%s%s%s)' % (_END, cells, cell, _END)
     # A quote without an end in this block may end in the next block.
-    padded = rb'(%s(?:(%s)|%s)|(?s:".*\Z))((?<=%s) *)?' % (cell, by, _END, by)
+    open_ = rb'(?=%s[^%s\r\n"])[^\r\n]*+%s|(?s:".*\Z)' % (_OPENED + closed, by, _END)
+    padded = rb"(%s(?:(%s)|%s)|%s)((?<=%s) *)?" % (cell, by, _END, open_, by)
     escaped = rb'(?:\A|[\r\n])(?:%s%s)*?%s(?<=\\")[^%s\r\n]' % (cell, by, _QUOTED, by)
-    patterns = record, b"([\r\n]*+)(%s)" % record, b"(?>(?:%s)*)" % record, padded, escaped
+    broken = rb'%s%s[^%s\r\n"]' % (cells, _OPENED + closed, by)
+    patterns = record, b"([\r\n]*+)(%s)" % record, b"(?>(?:%s)*)" % record, padded, escaped, broken
     return CsvPatterns(separator, is_quoted, *map(re.compile, patterns))
 
 
@@ -327,18 +337,17 @@ class _Rows:
             data = self._shape.padded.sub(rb"\1", data)
         if self._shape.is_quoted and b'\\"' in data and (match := self._shape.escaped.search(data)):
             raise self._escaped(self._number + _line_ends(data[: match.end()]), match[0])
+        rows = self._lines(data)
+        if rows is not None:
+            yield rows
+            self._number += rows.num_rows
+            data = b""
         while data:
-            rows = self._lines(data)
-            if rows is not None:
-                yield rows
-                self._number += rows.num_rows
-                data = b""
-                break
             end = _end(self._shape.records, data)
             yield from self._records(data[:end])
             self._number += _line_ends(data[:end])
             data = data[end:]
-            if len(data) <= most:
+            if len(data) <= most and not (self._shape.is_quoted and self._shape.broken.match(data)):
                 break
             line = data[: _end(_LINE, data)]
             self._tally.skip(Skip.QUOTE, self._number, _text(line))

@@ -71,6 +71,15 @@ def test_blanks_behind_separators_are_no_part_of_cells_where_every_name_has_them
     assert read(b"time, n,m\n1, 2, 3\n", block_size)[0] == [(2, ("1", " 2", " 3"))]
 
 
+@pytest.mark.parametrize("block_size", [1, 2, 3, 5, 8, 1000])
+@pytest.mark.parametrize("blank", [b"", b" "])
+def test_a_quote_that_would_join_lines_and_ends_inside_a_cell_is_not_closed(block_size: int, blank: bytes) -> None:
+    text = b'n,m\n1,"a\n2,b"c\n"3" d,"e"\n"4"" f,\n5,"g"",\n6,"h""\n\ni" j\n7,"k\nl"\n'.replace(b",", b"," + blank)
+    rows, tally = read(text, block_size)
+    assert rows == [(3, ("2", 'b"c')), (4, ("3 d", "e")), (9, ('i" j', None)), (10, ("7", "k\nl"))]
+    assert tally.findings[Skip.QUOTE][:2] == (4, 2)
+
+
 @pytest.mark.parametrize("text", [b'time, n, "b, c"\n', b'time , n,"b, c"\n', b"time; n;  b, c\n"])
 def test_names_have_no_blanks_around_them(text: bytes) -> None:
     assert heading("a.csv", text, None).names == ("time", "n", "b, c")

@@ -257,9 +257,13 @@ def _json(file: KnownFile, rules: Wanted) -> Columns:
         for leaf in flat.leaves
     }
     sql = {leaf.name: _json_value(leaf, types[leaf.name]) for leaf in flat.leaves}
-    floats = [name for name, type_ in types.items() if type_ == "DOUBLE"]
+    floats = {leaf.name: leaf.path for leaf in flat.leaves if types[leaf.name] == "DOUBLE"}
     infinite = {name: f"NOT isfinite({sql[name]})" for name in floats}
-    rounded = {name: f"abs({sql[name]}) BETWEEN {_LEAST_ROUNDED} AND {_MOST_DIGITS}" for name in floats}
+    rounded = {
+        name: f"CASE WHEN abs({sql[name]}) >= {_LEAST_ROUNDED} "
+        f"THEN regexp_full_match(line ->> {pointer(path)}, '-?[0-9]+') END"
+        for name, path in floats.items()
+    }
     sql |= {name: f"CASE WHEN isfinite({sql[name]}) THEN {sql[name]} END" for name in floats}
     transform = literal(json.dumps(nested(flat.leaves, types), ensure_ascii=False))
     seen = ", ".join(literal(shape) for shape, _ in shapes if shape)
@@ -355,8 +359,6 @@ _LEAST_ROUNDED = 1 << 53
 """The smallest whole number that may be the result of rounding to float8. For example, 2^53 + 1 is rounded to 2^53."""
 _DECIMAL = r"DECIMAL\(\d+,(\d+)\)"
 """Matches DuckDB's name for a type of decimals, which has the number of digits after the point."""
-_MOST_DIGITS = 10**20
-"""The largest number for which rounding is reported."""
 
 
 def _parquet(file: KnownFile, rules: Wanted) -> Columns:

@@ -31,11 +31,16 @@ WAYS: tuple[tuple[Type, str], ...] = (
         Type.INT8,
         "CASE WHEN {0} BETWEEN '-' AND '9~' AND strlen({0}) < 30 THEN TRY_CAST({0} AS BIGINT)::VARCHAR = {0} END",
     ),
-    (Type.FLOAT8, r"regexp_full_match({0}, '-?(0|[1-9]\d{{0,14}})(\.\d+)?([eE][+-]?\d{{1,2}})?')"),
+    (
+        Type.FLOAT8,
+        r"CASE WHEN regexp_full_match({0}, '-?(0|[1-9]\d{{0,14}})(\.\d+)?([eE][+-]?\d{{1,2}})?') THEN true "
+        r"WHEN strlen({0}) < 30 AND regexp_full_match({0}, '-?[1-9](\.\d+)?[eE][+-]?\d{{3}}') "
+        "THEN coalesce(isfinite(TRY_CAST({0} AS DOUBLE)) AND TRY_CAST({0} AS DOUBLE) <> 0, false) END",
+    ),
     (Type.BOOL, "lower({0}) IN ('true', 'false')"),
 )
 """The types that a column of text can get, each with an SQL test that all values of the column must pass."""
-_NUMBER_TEXT = r"\d+(\.\d+)?([eE][+-]?\d{{1,2}})?"
+_NUMBER_TEXT = r"\d+(\.\d+)?([eE][+-]?([12]?\d)?\d)?"
 ODD = f"({{0}} IS NOT NULL AND NOT regexp_full_match({{0}}, '-?{_NUMBER_TEXT}'))"
 """SQL for the condition that a text is not a number. Here, 007 counts as a number, although 007 is stored as text."""
 NUMBER_LIKE = rf"regexp_full_match({{0}}, '-?({_NUMBER_TEXT}|\d[\d.]*,\d+|\d{{{{1,3}}}}(,\d{{{{3}}}})+(\.\d+)?)')"

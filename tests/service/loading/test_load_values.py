@@ -232,10 +232,10 @@ def test_decimals_that_float8_may_round_are_counted(engine: DuckDBEngine, tmp_pa
 
 
 def test_whole_numbers_that_float8_may_round_are_counted(engine: DuckDBEngine, tmp_path: Path) -> None:
-    numbers = ("1.5", "9007199254740991", "9007199254740993", "-12345678901234567890", "1e+300")
+    numbers = ("1.5", "9007199254740991", "9007199254740993", "-12345678901234567890", "1e+300", "1" * 23, "1.5e+19")
     path = written(tmp_path, "a.ndjson", "".join(f'{{"time":"2026-01-01","n":{number}}}\n' for number in numbers))
     loaded = load(engine, path, "t")
-    assert changes(loaded) == {Change.ROUNDED: 2}
+    assert changes(loaded) == {Change.ROUNDED: 3}
     assert loaded.changes[-1].place == "line 3"
     load(engine, path, "u", types={"n": "str"})
     assert [row[1] for row in rows(engine, "u")] == list(numbers)
@@ -273,9 +273,28 @@ def test_numbers_without_an_end_are_not_float8(engine: DuckDBEngine, tmp_path: P
 
 
 @pytest.mark.parametrize(
+    ("values", "type_"),
+    [
+        ("1.5 1e+300 -2.5E-300 5e-324 1.7976931348623157e+308", "float8"),
+        ("1.5 1e400", "str"),
+        ("1.5 1e-400", "str"),
+        ("1.5 1e1000", "str"),
+    ],
+)
+def test_numbers_with_an_exponent_are_float8_if_float8_has_them(
+    engine: DuckDBEngine, tmp_path: Path, values: str, type_: str
+) -> None:
+    text = "".join(f"2026-01-01,{value}\n" for value in values.split())
+    load(engine, written(tmp_path, "a.csv", f"time,n\n{text}"), "t")
+    assert columns(engine) == [f"n {type_}"]
+    assert [float(row[1]) for row in rows(engine, "t")] == list(map(float, values.split()))
+
+
+@pytest.mark.parametrize(
     ("separator", "values", "place", "count"),
     [
         (",", "1 2 n/a 4", "line 4", 1),
+        (",", "1 1e400 1e-120", "line 3", 1),
         (",", "1 2.5 - " * 10, "line 4", 10),
         (",", "7.0 x", "line 3", 1),
         (",", "5 x y", None, 0),

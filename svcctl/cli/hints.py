@@ -141,6 +141,7 @@ HINTS: Mapping[str, Row] = {
         " or, if the text is UTF-16: ",
         CommandLine("iconv -f utf-16 -t utf-8"),
     ),
+    "record-separators": lambda data: Advice("remove them: ", _piped("tr -d '\\036' <FILE", data)),
     "no-column-names": (
         "name the columns with --names time,…; or give --header yes if that line names them, --header no if not",
     ),
@@ -160,6 +161,15 @@ HINTS: Mapping[str, Row] = {
         "--time-field DATE,TIME",
     ),
     "no-column-of-days": _clock_column,
+    "unclear-times-of-day": (
+        "describe day and time with --time-format, such as '%Y-%m-%d %H' for hours, or '%Y-%m-%d %H%M' for hours and "
+        "minutes",
+    ),
+    "unknown-time-code": lambda data: (
+        "read epoch seconds with --time-format epoch"
+        if data["code"] == "s"
+        else "use the codes in 'svcctl help loading', as in '%d/%m/%Y %H:%M:%S'"
+    ),
     "events-in-array": (
         "if these are the events, load them with --events-in {member}; if not, name the field of the time with "
         "--time-field, or add such a field",

@@ -30,6 +30,7 @@ DATA = {
     "field": "api_key",
     "type": "float8",
     "parameters": {"topic": "web"},
+    "code": "q",
 }
 EPOCHS = (
     "read them as epochs of any year with --time-format epoch, epoch_ms, epoch_us or epoch_ns; or name another column "
@@ -117,6 +118,14 @@ def test_every_row_makes_a_hint_from_data(reason: str) -> None:
             [],
         ),
         ("unclear-numbers", {}, EPOCHS, []),
+        ("unknown-time-code", {"code": "s"}, "read epoch seconds with --time-format epoch", []),
+        (
+            "unknown-time-code",
+            {"code": "q"},
+            "use the codes in 'svcctl help loading', as in '%d/%m/%Y %H:%M:%S'",
+            [],
+        ),
+        ("record-separators", {}, "remove them: tr -d '\\036' <FILE | svcctl service load - -t …", None),
         ("anything", {"service_log": "/l"}, "its log has the reason: /l", []),
     ],
 )

@@ -34,7 +34,7 @@ from svcctl.service.loading.flattening import (
 )
 from svcctl.service.loading.limits import MAX_FIELDS
 from svcctl.service.loading.members import STYLES, compared, plain_text, pointer, with_object
-from svcctl.service.loading.skips import Change
+from svcctl.service.loading.skips import Change, shown
 from svcctl.service.loading.times import in_utc, yearless
 from svcctl.service.loading.values import NUMBER_LIKE, ODD, WAYS, is_nested, nothing
 
@@ -250,7 +250,9 @@ def _json(file: KnownFile, rules: Wanted) -> Columns:
     for shape, count in shapes:
         root.add(json.loads(shape or "{}"), count)
     flat = flattened(root, rules.flattening)
-    _check_number(file, [leaf.name for leaf in flat.leaves], f"{file.unit} that is a JSON object")
+    if not flat.leaves:
+        raise _no_object(file, rules)
+    _check_number(file, [leaf.name for leaf in flat.leaves], "member")
     named_types = rules.flattening.types
     types = {
         leaf.name: leaf.type if leaf.type in _SCALARS and leaf.name not in named_types else "VARCHAR"
@@ -293,6 +295,20 @@ def _json(file: KnownFile, rules: Wanted) -> Columns:
         misfit=f"CASE WHEN shape NOT IN ({seen}) THEN shape END",
         flat=flat,
         members=fitting,
+    )
+
+
+def _no_object(file: KnownFile, rules: Wanted) -> UsageError:
+    """Return the error for a file whose first lines or elements are not JSON objects. It shows the first of them."""
+    first = str(rules.rows("SELECT line FROM lines ORDER BY number LIMIT 1")[0][0])
+    try:
+        rest = first[json.JSONDecoder().raw_decode(first)[1] :].strip()
+    except (ValueError, RecursionError):
+        rest = ""
+    return UsageError(
+        f"{file.source.name} has no {file.unit} that is a JSON object with members; the first is {shown(first)}"
+        + (f", with {shown(rest)} after the object" if rest else ""),
+        hint="end each object with a line end, without a comma" if rest.startswith(",") else None,
     )
 
 

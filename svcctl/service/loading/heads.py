@@ -79,7 +79,8 @@ def _may_be_event(line: str) -> bool:
 def head_of(name: str, data: bytes) -> FileHead:
     """Return the first lines of a file. `data` has the first HEAD_BYTES bytes, or all bytes of a shorter file.
 
-    Raises UsageError if the first line has the character NUL, because such a text is not in UTF-8.
+    Raises UsageError if the first line has the character NUL, because such a text is not in UTF-8. Also raises
+    UsageError if the first line begins with a record separator, as in RFC 7464.
     """
     lines = _LINE_END.split(data.decode("utf-8-sig", errors="replace"))
     is_cut = len(data) == HEAD_BYTES
@@ -89,6 +90,8 @@ def head_of(name: str, data: bytes) -> FileHead:
     first = next(filter(str.strip, lines), "")
     if "\0" in first and not data.startswith(b"PAR1"):
         raise UsageError(f"{name} is not text in UTF-8: its first line has the character NUL", reason="nul-character")
+    if first.startswith("\x1e"):
+        raise UsageError(f"{name} has record separators (0x1E) before its entries", reason="record-separators")
     return FileHead(name, lines[:_MAX_LINES], is_cut, is_open)
 
 

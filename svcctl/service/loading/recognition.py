@@ -435,8 +435,7 @@ def _check_digits(reader: FileReader, file: KnownFile, columns: Columns, clock: 
     if times and all(re.fullmatch(r"\d{1,4}", value) for value in times):
         raise UsageError(
             f"times of day in {clock} of {file.source.name} such as {shown(times[0])} may be hours, minutes or seconds",
-            hint="describe day and time with --time-format, such as '%Y-%m-%d %H' for hours, or '%Y-%m-%d %H%M' for "
-            "hours and minutes",
+            reason="unclear-times-of-day",
         )
 
 

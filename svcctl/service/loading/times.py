@@ -111,9 +111,12 @@ def time_format(zone: str | None, format: str | None) -> TimeFormat:
             hint="write it as in '%d/%m/%Y %H:%M:%S' (help loading), or only %d/%m or %m/%d; or name the unit of "
             f"numbers: {', '.join(NUMBER_UNITS)}",
         )
-    if format is not None and re.search(_CLOCK_CODE, format) and not re.search(_DAY_CODE, format):
+    if format is None:
+        return TimeFormat(zone)
+    spec = re.sub("%(-?.?)", lambda code: _code(format, code[1]), format)
+    if re.search(_CLOCK_CODE, spec) and not re.search(_DAY_CODE, spec):
         raise UsageError(f"the format of times '{format}' has no day", reason=REASONS[Skip.NO_DAY])
-    return TimeFormat(zone, format and re.sub("%(-?.?)", lambda code: _code(format, code[1]), format))
+    return TimeFormat(zone, spec)
 
 
 def _code(format: str, code: str) -> str:
@@ -121,10 +124,10 @@ def _code(format: str, code: str) -> str:
     if code in _COMBINED_CODES:
         return _COMBINED_CODES[code]
     if code not in _CODES:
-        hint = "use codes of strptime, as in '%d/%m/%Y %H:%M:%S' (help loading)"
         raise UsageError(
             f"the format of times '{format}' has the unknown code %{code}",
-            hint="read epoch seconds with --time-format epoch" if code == "s" else hint,
+            reason="unknown-time-code",
+            data={"code": code},
         )
     return f"%{code}"
 

@@ -118,13 +118,15 @@ def _without_commas(text: str, *, are_decimal: bool) -> str:
     """Return SQL that removes the commas from a number in a text, and writes the decimal mark as a dot.
 
     With `are_decimal`, a comma is the decimal mark. Otherwise, commas separate thousands. The SQL gives null for a text
-    with a comma in any other place. A text without commas is unchanged.
+    with a comma in any other place, and for a text with an underscore, which DuckDB would leave out. Any other text is
+    unchanged.
     """
     plain = f"replace({text}, ',', '')"
     if are_decimal:
         plain = f"replace(replace({text}, '.', ''), ',', '.')"
     is_number = f"regexp_full_match({text}, {literal(_DECIMALS if are_decimal else _THOUSANDS)})"
-    return f"CASE WHEN contains({text}, ',') THEN CASE WHEN {is_number} THEN {plain} END ELSE {text} END"
+    number = f"CASE WHEN {is_number} THEN {plain} END"
+    return f"CASE WHEN contains({text}, ',') THEN {number} WHEN NOT contains({text}, '_') THEN {text} END"
 
 
 def merged(types: Sequence[Type]) -> Type:

@@ -356,7 +356,7 @@ def test_a_few_implausible_numbers_are_skipped_and_many_are_refused(engine: Duck
 @pytest.mark.parametrize(
     ("day", "clock", "time_format", "hour", "minute"),
     [
-        ("2026-01-31", "9", "%Y-%m-%d %H", 9, 0),
+        ("2026-01-31", "9", "%F %H", 9, 0),
         ("2026-01-31", "915", "%Y-%m-%d %H%M", 9, 15),
         ("2026-01-31", "0915", "%Y-%m-%d %H%M", 9, 15),
         ("31.01.2026", "5", "%d.%m.%Y %H%M", 0, 5),

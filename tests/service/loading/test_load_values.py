@@ -287,7 +287,7 @@ def test_numbers_with_an_exponent_are_float8_if_float8_has_them(
     text = "".join(f"2026-01-01,{value}\n" for value in values.split())
     load(engine, written(tmp_path, "a.csv", f"time,n\n{text}"), "t")
     assert columns(engine) == [f"n {type_}"]
-    assert [float(row[1]) for row in rows(engine, "t")] == list(map(float, values.split()))
+    assert [float(str(row[1])) for row in rows(engine, "t")] == list(map(float, values.split()))
 
 
 @pytest.mark.parametrize(
@@ -323,6 +323,7 @@ def test_a_few_values_that_make_text_of_numbers_are_counted_with_the_first(
     [
         (",", "1,234.50 2,000 7 1.5,0", Type.FLOAT8, [1234.5, 2000.0, 7.0]),
         (",", "17 1,234 -12,345,678 1,2", Type.INT8, [17, 1234, -12345678]),
+        (",", "1,700 17 1_2", Type.INT8, [1700, 17]),
         (";", "1.234,50 -99,90 7 1,2,3", Type.FLOAT8, [1234.5, -99.9, 7.0]),
         ("\t", "2,000 0,125 7 x", Type.FLOAT8, [2.0, 0.125, 7.0]),
     ],
@@ -332,7 +333,7 @@ def test_commas_in_numbers_are_read_where_the_type_is_named(
 ) -> None:
     lines = "".join(f'2026-01-01{separator}"{value}"\n' for value in values.split())
     file = written(tmp_path, "a.csv", f"time{separator}n (net)\n{lines}")
-    assert changes(load(engine, file, "t")) == {Change.TEXT: sum("," in one or one == "x" for one in values.split())}
+    assert changes(load(engine, file, "t")) == {Change.TEXT: sum(not one.isdigit() for one in values.split())}
     assert columns(engine) == ["n (net) str"]
     result = load(engine, file, "t", types={"n (net)": str(type_)}, replace=True)
     assert ([row[1] for row in rows(engine, "t")], result.nulls[0].count) == ([*numbers, None], 1)

@@ -102,7 +102,22 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         "unknown format 'yaml'",
         "formats are csv, tsv, ndjson, json, parquet, access, log, syslog, logfmt, fields",
     ),
-    ("a,b\n1,2\n", {"format": "ndjson"}, "a.csv has no line that is a JSON object", None),
+    (
+        "a,b\n1,2\n",
+        {"format": "ndjson"},
+        "a.csv has no line that is a JSON object with members; the first is 'a,b'",
+        None,
+    ),
+    *(
+        (
+            f'{{"n":1}}{rest}\n{{"n":2}}{rest}\n',
+            {"format": "ndjson"},
+            "a.csv has no line that is a JSON object with members; the first is "
+            f"'{{\"n\":1}}{rest}', with '{rest}' after the object",
+            hint,
+        )
+        for rest, hint in ((",", "end each object with a line end, without a comma"), ("//x", None))
+    ),
     (
         "time\n2026-01-01\n",
         {"time_format": "dd/MM/yyyy"},
@@ -115,13 +130,9 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
             "time\n2026-01-01\n",
             {"time_format": format},
             f"the format of times '{format}' has the unknown code {code}",
-            hint,
+            "unknown-time-code",
         )
-        for format, code, hint in (
-            ("%s", "%s", "read epoch seconds with --time-format epoch"),
-            ("%Y-%m-%d %q", "%q", "use codes of strptime, as in '%d/%m/%Y %H:%M:%S' (help loading)"),
-            ("%d%", "%", "use codes of strptime, as in '%d/%m/%Y %H:%M:%S' (help loading)"),
-        )
+        for format, code in (("%s", "%s"), ("%Y-%m-%d %q", "%q"), ("%d%", "%"))
     ),
     (
         "time,new\n2026-01-01,2\n",
@@ -153,6 +164,7 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         "a.csv is not text in UTF-8: its first line has the character NUL",
         NUL,
     ),
+    ('\x1e{"n":1}\n\x1e{"n":2}\n', {}, "a.csv has record separators (0x1E) before its entries", "record-separators"),
     (
         "Datum;Zeit;Kunde\n10.11.2026;10:15;Müller\n".encode("latin-1"),
         {"time_field": "Kunde"},

@@ -54,14 +54,14 @@ def distinct(names: Iterable[str]) -> list[str]:
     """
     columns: list[str] = []
     originals = [original or f"column{at}" for at, original in enumerate(names)]
-    given = {original.casefold() for original in originals}
+    keys = {original.casefold() for original in originals}
     taken = set(RESERVED)
     numbers: Counter[str] = Counter()
     for base in originals:
         if "\0" in base:
             raise UsageError("a name of a column has the character NUL: this is not a text file in UTF-8")
         name = base
-        while name.casefold() in taken or (name != base and name.casefold() in given):
+        while name.casefold() in taken or (name != base and name.casefold() in keys):
             numbers[base.casefold()] += 1
             name = f"{base}_{numbers[base.casefold()]}"
         columns.append(name)

@@ -223,7 +223,8 @@ def _iso_time(value: str) -> str:
 
     The SQL also accepts a comma before the fraction, and a blank before the offset.
     """
-    for written, read in ((",", "."), (" +", "+"), (" -", "-"), (" Z", "Z")):
+    # DuckDB drops the minutes of UTC+05:30, but not those of GMT+05:30.
+    for written, read in ((",", "."), (" +", "+"), (" -", "-"), (" Z", "Z"), (" UTC+", " GMT+"), (" UTC-", " GMT-")):
         value = f"replace({value}, '{written}', '{read}')"
     return f"TRY_CAST({value} AS TIMESTAMPTZ)"
 

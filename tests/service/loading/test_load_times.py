@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,6 +47,16 @@ def test_times_without_a_zone_are_in_the_one_that_is_given(
     result = load(engine, written(tmp_path, name, text), "t", time_zone="Europe/Berlin", **options)
     assert (result.skipped, result.changes) == (0, ())
     assert {row[0] for row in rows(engine, "t")} == {datetime(2026, 7, 1, 10)}
+
+
+@pytest.mark.parametrize("word", ["", "UTC", "GMT"])
+@pytest.mark.parametrize("offset", ["+05:30", "+0530", "-03:30", "+14:00"])
+def test_an_offset_keeps_its_minutes_after_a_word(engine: DuckDBEngine, tmp_path: Path, word: str, offset: str) -> None:
+    path = written(tmp_path, "a.csv", f"time,n\n2026-01-31 10:00:00 {word}{offset},1\n")
+    load(engine, path, "t", strict=True)
+    assert rows(engine, "t")[0][0] == datetime.fromisoformat(f"2026-01-31T10:00{offset}").astimezone(UTC).replace(
+        tzinfo=None
+    )
 
 
 def test_times_of_parquet_without_a_zone_are_in_the_one_that_is_given(engine: DuckDBEngine, tmp_path: Path) -> None:

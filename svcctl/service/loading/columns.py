@@ -226,7 +226,11 @@ def _check_number(file: KnownFile, names: Sequence[str], entry: str) -> None:
         raise UsageError(f"{file.source.name} has no {entry}")
 
 
-_SCALARS = (*JSON_NUMBERS, "BOOLEAN", "VARCHAR")
+_SCALARS = {type_: type_ for type_ in (*JSON_NUMBERS, "BOOLEAN", "VARCHAR")} | {"BIGINT": "HUGEINT"}
+"""The type in which a column of JSON is read, by the type of its values.
+
+A column with negative numbers may also have numbers that are too large for BIGINT. These would be null without a note.
+"""
 
 
 def _json(file: KnownFile, rules: Wanted) -> Columns:
@@ -255,7 +259,7 @@ def _json(file: KnownFile, rules: Wanted) -> Columns:
     _check_number(file, [leaf.name for leaf in flat.leaves], "member")
     named_types = rules.flattening.types
     types = {
-        leaf.name: leaf.type if leaf.type in _SCALARS and leaf.name not in named_types else "VARCHAR"
+        leaf.name: _SCALARS.get(leaf.type, "VARCHAR") if leaf.name not in named_types else "VARCHAR"
         for leaf in flat.leaves
     }
     sql = {leaf.name: _json_value(leaf, types[leaf.name]) for leaf in flat.leaves}

@@ -9,7 +9,9 @@ from __future__ import annotations
 from svcctl.service.engines.duckdb.syntax import literal
 from svcctl.service.loading.kinds import ACCESS_HOST
 
-_GROUPS = ("server", "host", "user", "time", "request", "status", "bytes", "referrer", "agent", "rest")
+_GROUPS = (
+    *("server", "host", "user", "ident", "user2", "time", "request", "status", "bytes", "referrer", "agent", "rest"),
+)
 """The names of the parts of a line, in the order of the regular expression's groups."""
 _REQUEST = r"^(\S+) (.*?)(?: (HTTP/\S+))?$"
 _BACKSLASH_TAB_FEED_RETURN = (92, 9, 12, 13)
@@ -25,8 +27,9 @@ Each step splits the results of the steps before it.
 _USUAL = " AND ".join(
     (
         *(f"NOT contains(line, chr({code}))" for code in _BACKSLASH_TAB_FEED_RETURN),
-        "len(head) = 2 AND len(peer) = 4 AND peer[1] <> '' AND peer[2] <> '' AND peer[3] <> '' AND peer[4] = ''",
-        f"(NOT contains(peer[1], ':') OR regexp_full_match(peer[1], {literal(ACCESS_HOST)}))",
+        "len(head) = 2 AND len(peer) = 4 AND peer[1] <> '' AND peer[2] = '-' AND peer[3] <> '' AND peer[4] = ''",
+        "(NOT contains(peer[1], ':') AND NOT contains(peer[1], ',') "
+        f"OR regexp_full_match(peer[1], {literal(ACCESS_HOST)}))",
         "len(clock) = 2 AND clock[1] <> '' AND clock[2] = '' AND NOT contains(clock[1], ']')",
         "(len(parts) = 3 AND len(numbers) = 3 "
         "OR len(parts) >= 7 AND parts[5] = ' ' AND len(numbers) = 4 AND numbers[4] = '')",
@@ -42,6 +45,8 @@ _SPLIT = {
     "server": "''",
     "host": "peer[1]",
     "user": "peer[3]",
+    "ident": "''",
+    "user2": "''",
     "time": "clock[1]",
     "request": "parts[2]",
     "status": "numbers[2]",

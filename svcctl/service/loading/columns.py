@@ -450,13 +450,14 @@ def _struct_member(path: MemberPath) -> str:
 
 def _access(file: KnownFile, rules: Wanted) -> Columns:
     hits = access_log.hits(file.kind.pattern)
-    [(server, rest)] = rules.rows(f"SELECT max(hit.server), max(trim(hit.rest)) FROM {hits}")
+    [(server, ident, rest)] = rules.rows(f"SELECT max(hit.server), max(hit.ident), max(trim(hit.rest)) FROM {hits}")
     peer = f"regexp_replace(hit.host, {literal(_PEER)}, '\\1\\2')"
     sql = {
         "eventdate": "nullif(hit.time, '')",
         **({"server": "nullif(hit.server, '')"} if server else {}),
         "clientIp": f"CASE WHEN contains(hit.host, ':') OR starts_with(hit.host, '[') THEN {peer} ELSE hit.host END",
-        "user": "nullif(hit.user, '-')",
+        **({"ident": "nullif(hit.ident, '')"} if ident else {}),
+        "user": "nullif(hit.user || hit.user2, '-')",
         "method": "nullif(request.method, '')",
         "uri": "coalesce(nullif(request.uri, ''), nullif(hit.request, '-'))",
         "protocol": "nullif(request.protocol, '')",
@@ -467,7 +468,8 @@ def _access(file: KnownFile, rules: Wanted) -> Columns:
         **({"rest": "nullif(trim(hit.rest), '')"} if rest else {}),
     }
     types = {"statusCode": "INTEGER", "bytes": "BIGINT"}
-    late = [test for test, has in (("hit.server <> ''", server), ("trim(hit.rest) <> ''", rest)) if not has]
+    optional = {"hit.server <> ''": server, "hit.ident <> ''": ident, "trim(hit.rest) <> ''": rest}
+    late = [test for test, has in optional.items() if not has]
     return Columns(
         access_log.with_request(hits),
         sql,

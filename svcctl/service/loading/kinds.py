@@ -31,20 +31,22 @@ class FileKind:
     comment: str = ""
 
 
-ACCESS_HOST = r'(?:[^\s":]+(?::\d*)?|\[?[\da-fA-F]*:[\da-fA-F:.]*(?:%[^\s":]+)?\]?(?::\d+)?)'
+ACCESS_HOST = r'(?:[^\s":,]+(?::\d*)?|\[?[\da-fA-F]*:[\da-fA-F:.]*(?:%[^\s":]+)?\]?(?::\d+)?)'
 """The pattern of a host in an access log: a name or an address, and perhaps a port.
 
 A client that uses a Unix socket has the host `unix:`.
 """
 ACCESS = (
     rf"^(?:(\S+:\d+) )?({ACCESS_HOST}) "
-    r'\S+ (\S+(?: [^\s\[]\S*)*) \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)'
+    r"(?:- (-|[^\s-]\S*(?: [^\s\[]\S*)*|-\S+(?: [^\s\[]\S*)*)|(\S+) (\S+)) "
+    r'\[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)'
     r'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)")?(.*)'
 )
-"""The pattern of a line in the common log format: host, user, time, request, status and size.
+"""The pattern of a line in the common log format: host, identity, user, time, request, status and size.
 
-The name of the user may have blanks. A server and a port may come before these parts. In the combined format, referrer
-and agent follow. The last group is the rest of the line.
+The identity is usually `-`, and the name of the user may then have blanks. In other lines with more than three words
+before the time, it is not clear which word is the host. Such lines do not match. A server and a port may come before
+these parts. In the combined format, referrer and agent follow. The last group is the rest of the line.
 """
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) {_MONTH} [ \d]\d"

@@ -122,6 +122,25 @@ def test_the_fields_after_those_of_an_access_log_are_kept(engine: DuckDBEngine, 
 )
 def test_the_time_of_an_access_log_may_be_written_in_other_ways(
     engine: DuckDBEngine, tmp_path: Path, time: str
+def test_words_before_the_time_of_an_access_log_have_columns_or_the_line_is_no_access_log(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    end = '[10/Oct/2025:20:55:37 +0000] "GET / HTTP/1.1" 200 9\n'
+    late = f"192.0.2.1 - - {end}" * 20_000 + f"192.0.2.1 shop.example ada {end}"  # in a later line, too
+    for text in (f"192.0.2.1 - ada b {end}192.0.2.1 shop.example ada {end}", late):
+        load(engine, written(tmp_path, "a.log", text), "web", strict=True, replace=True)
+        assert columns(engine, "web")[:3] == ["clientIp str", "ident str", "user str"]
+        assert rows(engine, "web")[-1][1:4] == ("192.0.2.1", "shop.example", "ada")
+    for words in (
+        "shop.example 192.0.2.1 - -",
+        "192.0.2.1, 192.0.2.2 - -",
+        "192.0.2.1, 192.0.2.2 -",
+        "192.0.2.1 - - 0.3",
+    ):
+        load(engine, written(tmp_path, "b.log", f"{words} {end}"), "log", replace=True)
+        assert rows(engine, "log")[0][1:] == (f'{words} "GET / HTTP/1.1" 200 9',)
+
+
 ) -> None:
     text = f'192.0.2.1 - - [{time}] "GET / HTTP/1.1" 200 -\n'
     result = load(engine, written(tmp_path, "access.log", text), "web", strict=True)

@@ -24,10 +24,14 @@ from svcctl.service.loading.number_times import FIRST_MS, LAST_MS
 from svcctl.service.loading.times import TimeFormat, as_time, has_no_zone, short, text_as_time
 
 MUTATED_LINES = 1500
-GROUPS = ["server", "host", "user", "time", "request", "status", "bytes", "referrer", "agent", "rest"]
+GROUPS = [
+    *("server", "host", "user", "ident", "user2", "time", "request", "status", "bytes", "referrer", "agent", "rest"),
+]
 REQUEST = r"^(\S+) (.*?)(?: (HTTP/\S+))?$"
 ACCESS_LINES = (
     '10.0.0.1 - - [01/Oct/2026:00:00:00 +0000] "GET /a/b HTTP/1.1" 200 123 "-" "Agent/1.0 (a; b)"',
+    '10.0.0.1, 10.0.0.2 - [01/Oct/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 1',
+    '10.0.0.1 www.example ada - [01/Oct/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 1',
     'INFO:web:10.0.0.1 - - [01/Oct/2026:00:00:00 +0000] "GET /a HTTP/1.1" 200 5',
     'fe80::1%eth0 - - [01/Oct/2026:00:00:00 +0000] "GET /a HTTP/1.1" 200 5',
     '10.0.0.1 - bob [01/Oct/2026:00:00:00 +0000] "GET /a HTTP/1.1" 304 -',

@@ -35,7 +35,7 @@ from svcctl.service.loading.flattening import (
 from svcctl.service.loading.limits import MAX_FIELDS
 from svcctl.service.loading.members import STYLES, compared, plain_text, pointer, with_object
 from svcctl.service.loading.skips import Change, shown
-from svcctl.service.loading.times import in_utc, yearless
+from svcctl.service.loading.times import in_utc, unclear_zone, yearless
 from svcctl.service.loading.values import NUMBER_LIKE, ODD, WAYS, is_nested, nothing
 
 MAX_STRUCTURES = 100_000
@@ -485,28 +485,45 @@ _FACILITIES = (
 )
 _SEVERITIES = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "debug")
 _CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f")
+_OLD_TIME = r"^(\w+ +\d+(?: \d+)?) (\S+)(?: [A-Z]+)?(?: (\d{4}))?$"
+"""Matches a time of RFC 3164: the day, the time of day, and perhaps a zone and a year."""
 
 
 def _syslog(file: KnownFile, rules: Wanted) -> Columns:
     """Return the columns of syslog by RFC 5424 and RFC 3164.
 
-    Times of RFC 3164 have no year. The function `yearless` finds the year.
+    Times of RFC 3164 have no year. The function `yearless` finds the year. If the zone or the year follows such a time,
+    `old` has the year before the time of day, and no zone. `zone` has the name of the zone, or an empty text.
     """
     zone = rules.zone or "UTC"
-    yearly = f"try_strptime(hit.time2, {[f'%b %d %Y {clock}' for clock in _CLOCKS]})"
-    old = yearless("hit.time2", [f"%b %d {clock}" for clock in _CLOCKS], file.newest)
-    yearly = f"CASE WHEN strpos(hit.time2, ':') > 11 THEN {yearly} ELSE {old} END"
+    yearly = f"try_strptime(old, {[f'%b %d %Y {clock}' for clock in _CLOCKS]})"
+    yearless_time = yearless("old", [f"%b %d {clock}" for clock in _CLOCKS], file.newest)
+    yearly = f"CASE WHEN strpos(old, ':') > 11 THEN {yearly} ELSE {yearless_time} END"
     names = (
         *("pri", "time", "host", "app", "pid", "id", "data", "text"),
         *("pri2", "time2", "host2", "app2", "pid2", "text2"),
     )
     pri = "TRY_CAST(coalesce(nullif(hit.pri, ''), nullif(hit.pri2, '')) AS INTEGER)"
     text = {name: f"nullif(nullif(hit.{name}, ''), '-')" for name in names}
+    hits = f"regexp_extract(line, {literal(file.kind.pattern)}, {list(names)})"
+    is_long = f"strlen(hit.time2) > {len('Jan 31 10:00:00')}"
+    has_more = f"{is_long} AND hit.time2[1] > '9' AND (hit.time2[-1] > '9' OR hit.time2[-5] = ' ')"
+    lines = (
+        f"(SELECT *, CASE WHEN {has_more} THEN regexp_replace(hit.time2, {literal(_OLD_TIME)}, '\\1 \\3 \\2') "
+        f"ELSE hit.time2 END AS old, CASE WHEN {has_more} THEN regexp_extract(hit.time2, '[A-Z]{{3,}}') "
+        f"ELSE '' END AS zone FROM (SELECT number, line, {hits} AS hit FROM lines))"
+    )
+    is_unclear = "zone NOT IN ('', 'UTC', 'GMT')"
+    if not rules.zone:
+        for (time,) in rules.rows(f"SELECT hit.time2 FROM {lines} WHERE {is_unclear} LIMIT 1"):
+            raise unclear_zone(file.source.name, time)
+        yearly = f"CASE WHEN NOT {is_unclear} THEN {yearly} END"
+    local = f"CASE WHEN zone IN ('UTC', 'GMT') THEN ({yearly})::TIMESTAMP ELSE {in_utc(yearly, zone)} END"
     precise = in_utc(f"TRY_CAST({text['time']} AS TIMESTAMPTZ)", zone)
     sql = {
         "eventdate": f"coalesce({precise}, "
         "CASE WHEN hit.time2[1] BETWEEN '0' AND '9' "
-        f"THEN {in_utc('TRY_CAST(hit.time2 AS TIMESTAMPTZ)', zone)} ELSE {in_utc(yearly, zone)} END)",
+        f"THEN {in_utc('TRY_CAST(hit.time2 AS TIMESTAMPTZ)', zone)} ELSE {local} END)",
         **{name: f"coalesce({text[name]}, {text[name + '2']})" for name in ("host", "app", "pid")},
         "facility": f"{list(_FACILITIES)}[{pri} // 8 + 1]",
         "severity": f"{list(_SEVERITIES)}[{pri} % 8 + 1]",
@@ -515,11 +532,11 @@ def _syslog(file: KnownFile, rules: Wanted) -> Columns:
         "message": "coalesce(nullif(hit.text, ''), nullif(hit.text2, ''))",
     }
     return Columns(
-        f"(SELECT number, line, regexp_extract(line, {literal(file.kind.pattern)}, {list(names)}) AS hit FROM lines)",
+        lines,
         sql,
         dict.fromkeys(sql, "VARCHAR") | {"eventdate": "TIMESTAMP"},
         text="line",
-        marks={} if rules.zone else {Change.ZONE: {"": "hit.time2[1] > '9'"}},
+        marks={} if rules.zone else {Change.ZONE: {"": "hit.time2[1] > '9' AND zone = ''"}},
         is_dated=True,
     )
 

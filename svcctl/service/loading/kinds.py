@@ -174,7 +174,11 @@ def incomplete_time(line: str) -> tuple[str, Skip] | None:
 
 _TAG = r"([^\s:\[\]|]+)(?:\[([^\]]*)\])?:(?: |$)"
 _HOST = r"(-|[\w:\[](?:[^\s|]*[^\s|:])?)"
-_OLD_TIME = rf"{_MONTH} {{1,2}}\d{{1,2}} (?:\d{{4}} )?\d\d:\d\d:\d\d(?:\.\d{{1,6}})?"
+_OLD_TIME = (
+    rf"{_MONTH} {{1,2}}\d{{1,2}} (?:\d{{4}} )?\d\d:\d\d:\d\d(?:\.\d{{1,6}})?"
+    rf"(?: (?:UTC|GMT|{_ABBREVIATIONS}))?(?: (?:19|20)\d\d)?"
+)
+"""The pattern of a time of RFC 3164. Some devices add the zone and the year."""
 _ISO_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"
 _PRECISE_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}[+-]\d\d:\d\d"
 """The pattern of a time as current syslog daemons write it to files, with microseconds and an offset."""

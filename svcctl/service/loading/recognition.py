@@ -41,6 +41,7 @@ from svcctl.service.loading.times import (
     may_be_time,
     text_as_time,
     time_format,
+    unclear_zone,
     written_as,
 )
 from svcctl.service.loading.values import WHOLE_TYPES, LoadedField
@@ -447,11 +448,7 @@ def _check_times(file: KnownFile, profile: _Profile, times: TimeFormat) -> None:
             hint="add --time-format %d/%m if the day is first, or --time-format %m/%d if the month is first",
         )
     if profile.abbreviated is not None and times.zone is None and times.spec is None:
-        raise UsageError(
-            f"times of {file.source.name} such as {shown(profile.abbreviated)} end with an abbreviation of a zone, "
-            "which may mean several zones",
-            hint="name the zone of the file with --time-zone, such as America/Chicago",
-        )
+        raise unclear_zone(file.source.name, profile.abbreviated)
 
 
 def _check_heading(reader: FileReader, file: KnownFile, times: TimeFormat) -> None:

@@ -19,7 +19,7 @@ from svcctl.service.engines.duckdb.syntax import literal
 from svcctl.service.language.types import Type
 from svcctl.service.loading.kinds import NUMBER_TIME
 from svcctl.service.loading.number_times import FIRST_MS, LAST_MS, NUMBER_UNITS, NumberTimes
-from svcctl.service.loading.skips import REASONS, Skip
+from svcctl.service.loading.skips import REASONS, Skip, shown
 
 LONGEST_VALUE = 500
 """The maximum length, in bytes, of a text that is read as a number or a time."""
@@ -257,6 +257,14 @@ def has_no_zone(text: str) -> str:
 
 def in_utc(time: str, zone: str) -> str:
     """Return SQL that converts a time to UTC, because engines store times in UTC.
+
+def unclear_zone(file: str, time: str) -> UsageError:
+    """Return the error for a file with times that end with the abbreviation of a zone, such as `time`."""
+    return UsageError(
+        f"times of {file} such as {shown(time)} end with an abbreviation of a zone, which may mean several zones",
+        hint="name the zone of the file with --time-zone, such as America/Chicago",
+    )
+
 
     A time without a zone is in `zone`, which must be the zone of DuckDB's session.
     """

@@ -437,3 +437,29 @@ def test_the_lines_that_a_journal_writes_between_events_are_not_skipped(
     result = load(engine, written(tmp_path, "journal.log", text), "t", strict=True)
     assert (result.rows, [(aside.what, aside.count) for aside in result.asides]) == (2, [(Aside.COMMENT, 2)])
     assert load(engine, written(tmp_path, "journal.log", "-- No entries --\n"), "t").empty == ("journal.log",)
+@pytest.mark.parametrize(
+    ("time", "hour"),
+    [
+        ("Jan  1 10:00:00 2021", 10),
+        ("Jan  1 10:00:00.250 2021", 10),
+        ("Jan  1 2021 10:00:00 UTC", 10),
+        ("Jan  1 10:00:00 GMT 2021", 10),
+        ("Jan  1 10:00:00 CET 2021", 9),
+        ("Jan  1 2021 10:00:00", 9),
+    ],
+)
+def test_a_year_and_a_zone_may_follow_the_time_of_syslog(
+    engine: DuckDBEngine, tmp_path: Path, time: str, hour: int
+) -> None:
+    path = written(tmp_path, "messages", f"{time} web sshd[7]: up\n<189>{time}: %SYS-5: up\n")
+    zone = "Europe/Berlin" if hour == 9 else None
+    result = load(engine, path, "t", strict=True, time_zone=zone)
+    assert {str(row[0])[:19] for row in rows(engine, "t")} == {f"2021-01-01 {hour:02}:00:00"}
+    assert [row[1:4] for row in rows(engine, "t")] == [("web", "sshd", "7"), (None, "%SYS-5", None)]
+    is_assumed = zone is None and "UTC" not in time and "GMT" not in time
+    assert [one.what for one in result.changes] == [Change.ZONE] * is_assumed
+    if "CET" in time:
+        with pytest.raises(UsageError, match="end with an abbreviation of a zone"):
+            load(engine, path, "u")
+
+

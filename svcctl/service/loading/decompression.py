@@ -21,8 +21,15 @@ import pyarrow as pa
 from svcctl.errors import UsageError
 from svcctl.service.loading.limits import LoadWatch
 
-CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-"""The codecs of packed files, by the first bytes of the file. The names of the codecs are those of Arrow."""
+CODECS = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    **{bytes((first, 0x2A, 0x4D, 0x18)): "zstd" for first in range(0x50, 0x60)},
+}
+"""The codecs of packed files, by the first bytes of the file. The names of the codecs are those of Arrow.
+
+A zstd file may begin with a frame that has no data (RFC 8878).
+"""
 ENDINGS = (".gz", ".zst")
 BLOCK_BYTES = 1 << 20
 

@@ -182,6 +182,12 @@ def test_of_a_packed_file_everything_is_loaded_or_nothing(
     assert load(engine, path, "two", format=kind).rows == 5000
 
 
+def test_a_zstd_file_may_begin_with_a_frame_without_data(engine: DuckDBEngine, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv.zst"
+    path.write_bytes(b"\x5a\x2a\x4d\x18\x02\0\0\0ab" + CODECS[".zst"](b"time,n\n2026-01-01,1\n"))
+    assert load(engine, path, "t").rows == 1
+
+
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_a_parquet_file_whose_pages_fail_their_check_sums_is_not_loaded(
     engine: DuckDBEngine, tmp_path: Path, ending: str

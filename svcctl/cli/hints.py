@@ -141,6 +141,7 @@ HINTS: Mapping[str, Row] = {
         " or, if the text is UTF-16: ",
         CommandLine("iconv -f utf-16 -t utf-8"),
     ),
+    "carriage-returns": lambda data: Advice("end lines with line feeds: ", _piped("tr '\\r' '\\n' <FILE", data)),
     "record-separators": lambda data: Advice("remove them: ", _piped("tr -d '\\036' <FILE", data)),
     "no-column-names": (
         "name the columns with --names time,…; or give --header yes if that line names them, --header no if not",

@@ -28,7 +28,7 @@ _MAX_LINES = 1000
 _LINES_WITH_TIMES = 10
 """The maximum number of lines in which times are checked for missing parts."""
 _LEAST_PERCENT = 90
-_LINE_END = re.compile(r"\r\n|\n|\r")
+_LINE_END = re.compile(r"\r*\n")
 _CONTINUES = re.compile(r"[ \t]|Caused by|at\b|---|[\])}]|#\d+ ")
 """Matches the beginning of a line that continues an entry, such as a line of a stack trace."""
 
@@ -38,13 +38,14 @@ class FileHead:
     """The first lines of a file, including blank lines. If `is_cut` is true, the last of these lines is incomplete.
 
     If `is_open` is true, the last of these lines is the last line of the file, and has no line end. A program may still
-    be writing this line.
+    be writing this line. If `has_returns` is true, lines end with a carriage return alone.
     """
 
     name: str
     lines: Sequence[str]
     is_cut: bool
     is_open: bool = False
+    has_returns: bool = False
 
     @property
     def has_events(self) -> bool:
@@ -82,7 +83,9 @@ def head_of(name: str, data: bytes) -> FileHead:
     Raises UsageError if the first line has the character NUL, because such a text is not in UTF-8. Also raises
     UsageError if the first line begins with a record separator, as in RFC 7464.
     """
-    lines = _LINE_END.split(data.decode("utf-8-sig", errors="replace"))
+    text = data.decode("utf-8-sig", errors="replace").replace("\n\ufeff", "\n")
+    has_returns = text.count("\r") > 2 * text.count("\n")
+    lines = re.split("[\r\n]", text) if has_returns else _LINE_END.split(text)
     is_cut = len(data) == HEAD_BYTES
     if len(lines) > 1:
         lines, is_cut = lines[:-1] if is_cut or not lines[-1] else lines, False
@@ -92,7 +95,7 @@ def head_of(name: str, data: bytes) -> FileHead:
         raise UsageError(f"{name} is not text in UTF-8: its first line has the character NUL", reason="nul-character")
     if first.startswith("\x1e"):
         raise UsageError(f"{name} has record separators (0x1E) before its entries", reason="record-separators")
-    return FileHead(name, lines[:_MAX_LINES], is_cut, is_open)
+    return FileHead(name, lines[:_MAX_LINES], is_cut, is_open, has_returns)
 
 
 @dataclass(frozen=True, slots=True)

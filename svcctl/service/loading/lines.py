@@ -179,10 +179,13 @@ def _trim(entries: list[list[str]], firsts: list[int], tally: Tally) -> None:
 def _lines(data: bytes, number: int, tally: Tally) -> pa.StringArray:
     """Return the lines of a block. `number` is the number of the first line.
 
-    Bytes that are not UTF-8 are replaced. `tally` counts the lines with such bytes.
+    A byte order mark at the beginning of a line is left out, because files that were joined have such marks. Bytes that
+    are not UTF-8 are replaced. `tally` counts the lines with such bytes.
     """
     if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n")
+        data = re.sub(rb"\r+\n", b"\n", data) if b"\r\r\n" in data else data.replace(b"\r\n", b"\n")
+    if not data.isascii() and BOM in data:
+        data = data.removeprefix(BOM).replace(b"\n" + BOM, b"\n")
     if not is_text(data):
         lines = data.removesuffix(b"\n").split(b"\n")
         decoded = [line.decode(errors="replace").encode() for line in lines]

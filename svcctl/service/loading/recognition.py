@@ -52,6 +52,8 @@ TIME_NAMES = ("eventdate", "timestamp", "@timestamp", "time", "date", "datetime"
 """The usual names of columns with the event's time, the most likely name first."""
 LOOKED_AT = 1000
 """The number of rows at the beginning of a file that decide whether a column has times."""
+_NEEDS_LINE_FEEDS = ("ndjson", "access", "log", "syslog", "logfmt")
+"""The kinds of files whose lines must end with a line feed."""
 _CLOCK = r"([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?"
 _DATA = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:\D|$)|\d{8,}(?:\.\d+)?$")
 """Matches a date or a number that is in the place of a column's name."""
@@ -145,6 +147,8 @@ class Recogniser:
         if not self._may_have_events(head):
             return None
         kind = self._kind(source, head, written_as(user_times))
+        if head.has_returns and kind.name in _NEEDS_LINE_FEEDS:
+            raise UsageError(f"lines of {source.name} end with carriage returns alone", reason="carriage-returns")
         file = self.reader.open(source, kind, data, self.options)
         times = replace(user_times, newest=file.newest)
         is_unsure = (

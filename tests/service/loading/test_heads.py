@@ -62,6 +62,10 @@ def kind(name: str, text: str | bytes, written: str = "") -> str:
         (SYSLOG + "-- Boot 3f2a --\n" * 9, "syslog"),
         ("unix:" + ACCESS.removeprefix("10.0.0.1"), "access"),
         (f"INFO:web:{ACCESS}", "log"),
+        (("\ufeff" + LOG + LOG) * 3, "log"),
+        (LOG.replace("\n", "\r\r\n") * 3, "log"),
+        (LOG.replace("over", "1%\r2%\r3%") + LOG * 3, "log"),
+        ("time,a\r2024-01-31,b\r", "csv"),
         (NDJSON * 3 + NDJSON[:20], "ndjson"),
         (ACCESS * 3 + ACCESS[:20], "access"),
         (SYSLOG * 3 + SYSLOG[:5], "syslog"),
@@ -142,6 +146,18 @@ def test_a_file_of_comments_that_may_be_events_is_refused_unless_its_format_is_n
     assert caught.value.reason == "no-time-in-line"
     load(engine, file, "t", format="log", time_format="%b %d, %Y %I:%M:%S %p")
     assert [message for _, message in rows(engine, "t")] == ["####<UTC> <Info> <started>", "####<UTC> <Info> <ready>"]
+
+
+@pytest.mark.parametrize("text", [NDJSON, ACCESS, LOG, SYSLOG, "time=2024-01-31 a=b\n"])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_file_whose_lines_end_with_returns_alone_is_refused(
+    engine: DuckDBEngine, tmp_path: Path, text: str, end: str
+) -> None:
+    path = written(tmp_path, "a.log", text.replace("\n", "\r") * 3 + end)
+    for format in (None, kind("a", text)):
+        with pytest.raises(UsageError) as caught:
+            load(engine, path, "t", format=format)
+        assert caught.value.reason == "carriage-returns"
 
 
 @pytest.mark.parametrize("text", ["#1,2026-01-01\n#2,2026-01-02\n", "#id,time\n#1,2026-01-01\n"])

@@ -68,3 +68,10 @@ def test_a_line_that_is_too_long_is_left_out_and_counted(tmp_path: Path) -> None
         ]
         assert found == ["a", "b", "y" * 10]
         assert tally.findings == {Skip.LONG: (2, 2, None, "")}
+
+
+def test_a_line_has_no_returns_at_its_end_and_no_mark_at_its_beginning(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes("\ufeffa\r\r\n\ufeffb\r\n1%\r2%\n\ufeff\xe9\n".encode())
+    for block_size in (1, 5, 12, 1 << 16):
+        assert entries(path, "", block_size) == [(1, "a"), (2, "b"), (3, "1%\r2%"), (4, "\xe9")]

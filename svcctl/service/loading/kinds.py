@@ -55,19 +55,37 @@ _ABBREVIATIONS = (
     "A[CEK]?[DS]T|[CEMP][DS]T|[CEW]ES?T|MET|ART|AWST|BRT|BST|CAT|EAT|HKT|HST|ICT|IST|JST|KST|MSK|NZ[DS]T|PHT|PKT|SAST"
     "|SGT|WAT|WIB"
 )
-_ZONE = rf" ?Z| ?[+-]\d{{2}}:?\d{{2}}| ?[+-](?:0\d|1[0-4])| (?:UTC|GMT|{_ABBREVIATIONS}|(?:{_AREAS})/[\w+/-]+)"
-"""The pattern of an offset or a zone after a time. Other words in capitals belong to the message."""
+_ZONE = (
+    r" ?(?:Z|UTC|GMT)[+-]\d[\d:]*| ?[+-](?:0\d|1[0-4])(?::?(?:00|15|30|45))?| ?Z"
+    rf"| (?:UTC|GMT|{_ABBREVIATIONS}|(?:{_AREAS})/[\w+/-]+)"
+)
+"""The pattern of an offset or a zone after a time. Other words in capitals belong to the message.
+
+An offset may follow Z, UTC or GMT, as in GMT+08:00. Then the offset belongs to the time, too.
+"""
 _FRACTION = r"(?:[.,]\d+|:\d{3})?"
 """The pattern of the fraction of a second. Some programs write milliseconds after a colon."""
-_NAMED_DAY = rf"\d\d[/ -]{_MONTH}[/ -]\d{{4}}[: ]"
+_HALF_OF_DAY = "(?:[ \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}](?:[AP]M|[ap]m|[ap]\\. ?m\\.))?"
+"""The pattern of AM or PM, as several languages write it."""
 _TIME = (
-    rf"(?:\d{{4}}[-/]\d{{2}}[-/]\d{{2}}(?:T| +)\d{{2}}:\d{{2}}:\d{{2}}{_FRACTION}"
-    rf"|{_DAY} \d\d:\d\d:\d\d(?:\.\d+)? \d{{4}}"
-    rf"|{_NAMED_DAY}\d\d:\d\d:\d\d{_FRACTION}"
-    r"|\d{2}(?:/\d{2}/|\.\d{2}\.)\d{4} \d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,6})?)?(?: [AP]M)?)"
-    rf"(?:{_ZONE})?"
+    rf"(?:(?:(?:\d{{4}}[-/]\d\d?[-/]\d\d?(?:T| +)|\d\d?[/ -]{_MONTH}[/ -]\d{{4}}[: ])\d\d?:\d\d:\d\d{_FRACTION}"
+    rf"|\d\d?(?:/\d\d?/|\.\d\d?\.)\d{{4}} \d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?){_HALF_OF_DAY}"
+    rf"|{_DAY} \d\d:\d\d:\d\d(?:\.\d+)? \d{{4}})(?:{_ZONE})?"
 )
-_BEGINS_TIME = rf"\d{{4}}[-/]\d\d[-/]\d\d(?:T| +)\d\d:|{_DAY} \d\d:|{_NAMED_DAY}\d\d:|\d\d[/.]\d\d[/.]\d{{4}} \d\d:"
+"""The pattern of a time in a log.
+
+The pattern is short, because DuckDB needs three times as long for a pattern with more than about 500 states.
+"""
+_BEGINS_TIME = (
+    r"\d{4}[-/]\d\d?[-/]\d\d?(?:T| +)\d\d?:"
+    rf"|{_DAY} \d\d:"
+    r"|\d\d?[/ -][^\s\d/-]{3,9}[/ -]\d{4}[: ]\d\d?:"
+    r"|\d\d?[/.]\d\d?[/.]\d{4} \d\d?:"
+)
+"""The pattern of the beginning of a time. It also matches times that cannot be read, such as 31-Mai-2024 10:00:00.
+
+A line that begins so is not a continuation of the entry above. If it cannot be read, it is skipped and counted.
+"""
 _EPOCH = r"1\d{9}(?:\.\d{1,9})?|1\d{12}"
 """The pattern of epoch seconds or milliseconds at the beginning of a line, for the years 2001 to 2033."""
 NUMBER_TIME = r"\d+(?:[.,]\d+)?"
@@ -97,10 +115,11 @@ def _inner_groups(words: int, *, indented: bool) -> str:
     """Return the pattern of the text before a time inside a line.
 
     The pattern has two groups. The first group matches at most `words` words, and then a text that contains no
-    blanks and may be empty. This text must not end with a digit, because the digit may be a part of the time. The
-    second group matches `[`, `ts=` or `msg=audit(`, or is empty. With `indented`, the line may begin with blanks.
+    blanks and may be empty. This text must not end with a digit, because the digit may be a part of the time. It may
+    consist of codes for the colour of text on a terminal. The second group matches `[`, `ts=` or `msg=audit(`, or is
+    empty. With `indented`, the line may begin with blanks.
     """
-    joined = r"""(?:(?:[^\s\[({"=]*[^\s\[({"=\d])?[^\s\[({"=\w]|[A-Z])?"""
+    joined = r"""(?:(?:[^\s\[({"=]*[^\s\[({"=\d])?[^\s\[({"=\w]|[A-Z]|(?:\x1b\[[\d;]*m)+)?"""
     blanks = "[ \t]*" if indented else ""
     return rf"""{blanks}((?:{_WORD}){{0,{words}}}?{joined})((?:[@A-Za-z]\w*=(?:\w+\()?)?[\[("]?)"""
 
@@ -123,28 +142,32 @@ def _log(before: str, time: str, begins: str) -> FileKind:
     def looks(line: str) -> object:
         """Return whether a line is an entry.
 
-        The result is false for a line of an access log, for a comment, and for a line of csv with the time in a cell.
+        The result is false for a line of an access log, for a comment, for a line of csv with the time in a cell, and
+        for a number before a time, because the number may be an ID.
         """
         match = None if line.startswith("#") else re.match(entry, line)
         is_cell = match and match[1].endswith((",", ";", "|")) and match[1][-1] in line[match.start(3) :]
-        return match and "\t" not in match[1] and not is_cell and not re.match(ACCESS, line)
+        is_id = match and time == _EPOCH and re.match(_BEGINS_TIME, match[5] or "")
+        return match and "\t" not in match[1] and not is_cell and not is_id and not re.match(ACCESS, line)
 
-    return FileKind("log", (), looks, entry, rf"(?!{before}(?:{begins})|{JOURNAL_HEADER})", JOURNAL_HEADER)
+    return FileKind("log", (), looks, entry, rf"(?!\0*{before}(?:{begins})|{JOURNAL_HEADER})", JOURNAL_HEADER)
 
 
 def log_kinds(lines: Sequence[str], written: str = "") -> Iterator[FileKind]:
     """Yield the kinds of logs that may fit these lines. The kinds differ in the place of the time in a line.
 
     `written` is a pattern of the time. A time is at the beginning of a line, or after some words. Lines that begin with
-    blanks may be entries, too.
+    blanks may be entries, too. Numbers at the beginning of lines are tried last.
     """
-    times = [(written, written)] if written else [(_TIME, _BEGINS_TIME), (_EPOCH, _EPOCH)]
-    yield from (_log(_TIME_FIRST, *time) for time in times)
-    inner = (_INNER_NUMBER_TIME,) * 2 if written == NUMBER_TIME else times[0]
+    time = (written, written) if written else (_TIME, _BEGINS_TIME)
+    yield _log(_TIME_FIRST, *time)
+    inner = (_INNER_NUMBER_TIME,) * 2 if written == NUMBER_TIME else time
     pattern = re.compile(_entry(_inner_groups(_MOST_WORDS, indented=True), inner[0]))
     entries = ((line, pattern.match(line)) for line in lines[:_LINES_WITH_PLACES])
     places = {(len(re.findall(_WORD, match[1])), line[0] in " \t") for line, match in entries if match}
     yield from (_log(_inner_groups(words, indented=indented), *inner) for words, indented in sorted(places))
+    if not written:
+        yield _log(_TIME_FIRST, _EPOCH, _EPOCH)
 
 
 _MONTH_DAY = rf"(?:{_DAY}|{_MONTH} {{1,2}}\d{{1,2}}|\d\d[/.-]\d\d|\d{{1,2}}[ /-]{_MONTH}|[A-Z]?[01]\d[0-3]\d)"

@@ -33,17 +33,20 @@ LACKING: Mapping[Skip, str] = {
     Skip.NO_DAY: r"^\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?$",
 }
 """For each part that a time may lack, the pattern of texts without this part. These texts are not times."""
-_CLOCKS = (" %H:%M:%S", " %H:%M:%S.%f", " %H:%M:%S,%f", " %H:%M", " %I:%M %p", " %I:%M:%S %p", "")
-_NAMED_MONTH = r"^(?:[A-Z][a-z]{2}, )?(\d{1,2})[/ -]([A-Z][a-z]{2})[/ -](\d{4})(?:[: ](\d\d:\d\d))?"
+_HALF_DAY_CLOCKS = (" %I:%M %p", " %I:%M:%S %p", " %I:%M:%S.%f %p")
+_CLOCKS = (" %H:%M:%S", " %H:%M:%S.%f", " %H:%M:%S,%f", " %H:%M", *_HALF_DAY_CLOCKS, "")
+_YEAR_FIRST = [day + clock for day in ("%Y-%m-%d", "%Y/%m/%d") for clock in _HALF_DAY_CLOCKS]
+"""The formats of times that begin with the year, but are not in ISO 8601."""
+_NAMED_MONTH = r"^(?:[A-Z][a-z]{2}, )?(\d{1,2})[/ -]([A-Z][a-z]{2})[/ -](\d{4})(?:[: ](\d\d?:\d\d))?"
 _NAMED_MONTHS = [
     *("%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S.%f %Y"),
-    *(f"%d %b %Y {clock}" for clock in ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M", "")),
+    *(f"%d %b %Y{clock or ' '}" for clock in _CLOCKS),
 ]
 """The formats of times that C's function `ctime` writes, and of times such as 31/Jan/2026:10:00:00.
 
 Before a text is read in these formats, blanks replace the characters between day, month, year and time of day.
 """
-_ZONE_AFTER = r" (UTC|GMT|[A-Z][A-Za-z]+/[\w/+-]+|[+-]\d\d:?\d\d)$"
+_ZONE_AFTER = r" (UTC|GMT|[A-Z][A-Za-z]+/[\w/+-]+|(?:UTC|GMT)?[+-]\d\d:?\d\d)$"
 """Matches an offset or the name of a zone at the end of a time. Times in ISO 8601 are read without this pattern."""
 _NAMED_OFFSET = r" ([+-]\d{4}) [A-Z+-]\w*(?: m=\S+)?$"
 """Matches the end of a time that Go prints.
@@ -60,7 +63,7 @@ _CODES = frozenset("aAbBcdfgGhHIjmMnpSuUVwWxXyYzZ%") | {"-d", "-j", "-m", "-y", 
 """The codes of DuckDB's strptime."""
 _COMBINED_CODES = {"F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M", "D": "%m/%d/%y", "e": "%d"}
 """Further codes of C's strptime, and what they stand for."""
-_ABBREVIATION = r"(:\d\d(?:[.,]\d+)?(?: \d{4})?) [A-Z]{3,5}$"
+_ABBREVIATION = r"(:\d\d(?:[.,]\d+)?(?: \d{4}| [AaPp][Mm])?) [A-Z]{3,5}$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +217,7 @@ def _local_time(value: str, written: TimeFormat) -> str:
     """Return SQL that converts a text to a TIMESTAMP. The text has no zone, and is not in ISO 8601."""
     days = ["%d.%m.%Y", *([f"{written.format}/%Y"] if written.format else [])]
     named = f"regexp_replace({value}, {literal(_NAMED_MONTH)}, '\\1 \\2 \\3 \\4')"
-    formats = [day + clock for day in days for clock in _CLOCKS]
+    formats = [*(day + clock for day in days for clock in _CLOCKS), *_YEAR_FIRST]
     return f"coalesce(try_strptime({value}, {formats}), try_strptime({named}, {_NAMED_MONTHS}))"
 
 
@@ -250,13 +253,10 @@ def has_no_zone(text: str) -> str:
     """
     digits = " AND ".join(f"substr({text}, {at}, 1) BETWEEN '0' AND '9'" for at in (3, 4, 5))
     offset = f"contains(substr({text}, 11), '+') OR contains(substr({text}, 11), '-')"
-    end = f"(right({text}, 1) BETWEEN '0' AND '9' OR right({text}, 2) IN ('AM', 'PM'))"
+    end = f"(right({text}, 1) BETWEEN '0' AND '9' OR upper(right({text}, 2)) IN ('AM', 'PM'))"
     slow = f"{end} AND strlen({text}) > 7 AND NOT ({offset}) AND NOT ({digits})"
     return f"CASE WHEN ends_with({text}, 'Z') OR {text}[-5] = '+' THEN false ELSE ({slow}) END"
 
-
-def in_utc(time: str, zone: str) -> str:
-    """Return SQL that converts a time to UTC, because engines store times in UTC.
 
 def unclear_zone(file: str, time: str) -> UsageError:
     """Return the error for a file with times that end with the abbreviation of a zone, such as `time`."""
@@ -265,6 +265,9 @@ def unclear_zone(file: str, time: str) -> UsageError:
         hint="name the zone of the file with --time-zone, such as America/Chicago",
     )
 
+
+def in_utc(time: str, zone: str) -> str:
+    """Return SQL that converts a time to UTC, because engines store times in UTC.
 
     A time without a zone is in `zone`, which must be the zone of DuckDB's session.
     """

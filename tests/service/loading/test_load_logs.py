@@ -60,6 +60,15 @@ def test_lines_that_begin_with_a_time_of_the_epoch_are_those_of_a_log(engine: Du
         load(engine, written(tmp_path, "n.log", "17698536001 a\n"), "n")
 
 
+def test_a_number_before_a_time_is_not_the_time(engine: DuckDBEngine, tmp_path: Path) -> None:
+    load(
+        engine, written(tmp_path, "a.log", "1234567890 2026-01-31 10:00:00 a\n1234567891 2026-01-31 10:00:01 b\n"), "t"
+    )
+    assert rows(engine, "t")[0] == (datetime(2026, 1, 31, 10), "1234567890 a")
+    with pytest.raises(UsageError):
+        load(engine, written(tmp_path, "b.log", "1234567890|2026-01-31 10:00:00|a\n" * 2), "u")
+
+
 def test_access_logs_common_and_combined(engine: DuckDBEngine, tmp_path: Path) -> None:
     text = (
         '192.0.2.1 - ada [10/Oct/2025:13:55:36 -0700] "GET /a?b=1 HTTP/1.0" 200 2326 "https://example.com/" '
@@ -113,15 +122,6 @@ def test_the_fields_after_those_of_an_access_log_are_kept(engine: DuckDBEngine, 
         assert [row[-1] for row in rows(engine, "web")[-3:]] == list(ends.values())
 
 
-@pytest.mark.parametrize(
-    "time",
-    [
-        *("10/Oct/2025:20:55:37.250 +0000", "10/Oct/2025:22:55:37.250 +0200", "10/Oct/2025:20:55:37.250"),
-        *("10/Oct/2025 20:55:37.250", "2025-10-10T20:55:37.250Z", "2025-10-10 20:55:37,250", "1760129737.250"),
-    ],
-)
-def test_the_time_of_an_access_log_may_be_written_in_other_ways(
-    engine: DuckDBEngine, tmp_path: Path, time: str
 def test_words_before_the_time_of_an_access_log_have_columns_or_the_line_is_no_access_log(
     engine: DuckDBEngine, tmp_path: Path
 ) -> None:
@@ -141,6 +141,15 @@ def test_words_before_the_time_of_an_access_log_have_columns_or_the_line_is_no_a
         assert rows(engine, "log")[0][1:] == (f'{words} "GET / HTTP/1.1" 200 9',)
 
 
+@pytest.mark.parametrize(
+    "time",
+    [
+        *("10/Oct/2025:20:55:37.250 +0000", "10/Oct/2025:22:55:37.250 +0200", "10/Oct/2025:20:55:37.250"),
+        *("10/Oct/2025 20:55:37.250", "2025-10-10T20:55:37.250Z", "2025-10-10 20:55:37,250", "1760129737.250"),
+    ],
+)
+def test_the_time_of_an_access_log_may_be_written_in_other_ways(
+    engine: DuckDBEngine, tmp_path: Path, time: str
 ) -> None:
     text = f'192.0.2.1 - - [{time}] "GET / HTTP/1.1" 200 -\n'
     result = load(engine, written(tmp_path, "access.log", text), "web", strict=True)
@@ -259,6 +268,8 @@ def test_the_time_of_a_log_line_may_be_that_of_c_and_brackets_may_hold_more(
         ("[{}][acpid] up", "[acpid] up"),
         ("[{},  0] up", "[0] up"),
         ("{named}(298)->up", "(298)->up"),
+        ("\x1b[2m{}\x1b[0m up", "\x1b[2m\x1b[0m up"),
+        ("\x1b[1;32mINFO\x1b[0m {} up", "\x1b[1;32mINFO\x1b[0m up"),
         ('192.0.2.1 - ada [{access} +0000] "GET /" 1.5', '192.0.2.1 - ada "GET /" 1.5'),
     ],
 )
@@ -376,6 +387,51 @@ def test_what_touches_the_time_of_a_log_line_may_belong_to_it(
     assert result.oldest == at("2026-01-31T10:00:00") + ms
 
 
+@pytest.mark.parametrize(
+    ("time", "hour"),
+    [
+        ("2026-01-31 01:30:00 PM", 13),
+        ("2026/1/31 1:30:00 pm", 13),
+        ("31-Jan-2026 12:30:00.250 AM", 0),
+        ("31/Jan/2026 01:30:00 PM +0200", 11),
+        ("2026-01-31 13:30:00 GMT+08:00", 5),
+        ("2026-01-31 13:30:00.250 UTC+0200", 11),
+        ("31-Jan-2026 13:30:00 GMT-02:00", 15),
+        ("2026-01-31 1:30:00", 1),
+        ("31 Jan 2026 1:30:00", 1),
+    ],
+)
+def test_the_hour_and_the_offset_of_a_log_line_may_be_written_in_other_ways(
+    engine: DuckDBEngine, tmp_path: Path, time: str, hour: int
+) -> None:
+    for line in (f"{time} up\n", f"[INFO] [{time}] up\n"):
+        load(engine, written(tmp_path, "app.log", line * 2), "t", strict=True, replace=True)
+        date, message = rows(engine, "t")[0]
+        assert (str(date)[:19], str(message)[-2:]) == (f"2026-01-31 {hour:02}:30:00", "up")
+
+
+def test_a_number_after_a_time_is_no_offset_unless_it_may_be_one(engine: DuckDBEngine, tmp_path: Path) -> None:
+    load(engine, written(tmp_path, "app.log", "2026-01-31 10:00:00 -1234 bytes\n"), "t")
+    assert rows(engine, "t") == [(datetime(2026, 1, 31, 10), "-1234 bytes")]
+
+
+@pytest.mark.parametrize("end", ["Z+01:00", "\N{NARROW NO-BREAK SPACE}PM", " p.m."])
+def test_a_time_of_a_log_line_is_read_as_a_whole_or_not_at_all(engine: DuckDBEngine, tmp_path: Path, end: str) -> None:
+    with pytest.raises(UsageError, match="is not a time"):
+        load(engine, written(tmp_path, "app.log", f"2026-01-31 10:00:00{end} up\n"), "t")
+
+
+@pytest.mark.parametrize("first", ["2026-01-31 10:00:00", "31-Jan-2026 10:00:00", "31/Jan/2026:10:00:00 +0000"])
+def test_a_line_that_begins_with_a_time_is_an_entry_or_is_skipped(
+    engine: DuckDBEngine, tmp_path: Path, first: str
+) -> None:
+    times = ["2026-2-1 9:00:00", "1-Feb-2026 9:00:00", "1 Feb 2026 09:00:00", "31-Mai-2026 09:00:00", f"\0\0{first}"]
+    text = f"{first} up\n" * 2000 + "".join(f"{time} up\n" for time in times)
+    result = load(engine, written(tmp_path, "app.log", text), "t")
+    assert (result.rows, result.skipped) == (2003, 2)
+    assert [aside.what for aside in result.asides] == []
+
+
 @pytest.mark.parametrize("line", ["a,2026-01-31 10:00:00,3", "INFO|2026-01-31 10:00:00|up"])
 def test_a_time_between_the_separators_of_csv_begins_no_log_unless_it_is_one(
     engine: DuckDBEngine, tmp_path: Path, line: str
@@ -428,15 +484,6 @@ def test_lines_of_syslog_may_lack_parts(engine: DuckDBEngine, tmp_path: Path, li
         assert [tuple(row.values()) for batch in stream for row in batch.to_pylist()] == [SYSLOG[line]]
 
 
-@pytest.mark.parametrize("line", ["Jan 31 10:00:00 web sshd[7]: up", "2026-01-31T10:00:00+0100 web sshd[7]: up"])
-def test_the_lines_that_a_journal_writes_between_events_are_not_skipped(
-    engine: DuckDBEngine, tmp_path: Path, line: str
-) -> None:
-    header = "-- Logs begin at Mon 2026-01-01 00:00:00 CET, end at Wed 2026-01-31 10:00:02 CET. --\n"
-    text = f"{header}{line}\n-- Boot 3f2a --\n{line}\n"
-    result = load(engine, written(tmp_path, "journal.log", text), "t", strict=True)
-    assert (result.rows, [(aside.what, aside.count) for aside in result.asides]) == (2, [(Aside.COMMENT, 2)])
-    assert load(engine, written(tmp_path, "journal.log", "-- No entries --\n"), "t").empty == ("journal.log",)
 @pytest.mark.parametrize(
     ("time", "hour"),
     [
@@ -463,3 +510,12 @@ def test_a_year_and_a_zone_may_follow_the_time_of_syslog(
             load(engine, path, "u")
 
 
+@pytest.mark.parametrize("line", ["Jan 31 10:00:00 web sshd[7]: up", "2026-01-31T10:00:00+0100 web sshd[7]: up"])
+def test_the_lines_that_a_journal_writes_between_events_are_not_skipped(
+    engine: DuckDBEngine, tmp_path: Path, line: str
+) -> None:
+    header = "-- Logs begin at Mon 2026-01-01 00:00:00 CET, end at Wed 2026-01-31 10:00:02 CET. --\n"
+    text = f"{header}{line}\n-- Boot 3f2a --\n{line}\n"
+    result = load(engine, written(tmp_path, "journal.log", text), "t", strict=True)
+    assert (result.rows, [(aside.what, aside.count) for aside in result.asides]) == (2, [(Aside.COMMENT, 2)])
+    assert load(engine, written(tmp_path, "journal.log", "-- No entries --\n"), "t").empty == ("journal.log",)

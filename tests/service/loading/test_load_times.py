@@ -176,7 +176,9 @@ def test_times_as_go_prints_them(engine: DuckDBEngine, tmp_path: Path, name: str
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.ndjson", "a.log"])
-@pytest.mark.parametrize("dates", [["05/05/2026 10:00", "2026-02-03 10:00:00"], ["01/02/2026 10:00:00.5"]])
+@pytest.mark.parametrize(
+    "dates", [["05/05/2026 10:00", "2026-02-03 10:00:00"], ["01/02/2026 10:00:00.5"], ["1/2/2026 9:00:00.5 PM"]]
+)
 def test_dates_with_slashes_are_refused_and_read_in_the_order_that_is_given(
     engine: DuckDBEngine, tmp_path: Path, name: str, dates: list[str]
 ) -> None:

@@ -152,6 +152,7 @@ HINTS: Mapping[str, Row] = {
     "no-field-names": lambda data: (
         "put a line #Fields: with their names before the events, or name another format with " + _format_option(data)
     ),
+    "abbreviated-zone": ("name the zone of the file with --time-zone, such as America/Chicago",),
     "time-of-short-year": ("describe the time with --time-format, such as '%d/%m/%y %H:%M:%S'",),
     "time-without-year": (
         "describe the time with --time-format, such as '%m-%d %H:%M:%S'; svcctl adds the latest year in which the time "

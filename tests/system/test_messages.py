@@ -25,7 +25,7 @@ OPTIONS = {
     "service/engines/__init__.py": 1,
     "service/listeners.py": 2,
     "service/loading/load.py": 2,
-    "service/loading/recognition.py": 7,
+    "service/loading/recognition.py": 6,
     "service/loading/skips.py": 5,
     "service/process.py": 3,
     "service/server.py": 3,

@@ -262,7 +262,7 @@ def unclear_zone(file: str, time: str) -> UsageError:
     """Return the error for a file with times that end with the abbreviation of a zone, such as `time`."""
     return UsageError(
         f"times of {file} such as {shown(time)} end with an abbreviation of a zone, which may mean several zones",
-        hint="name the zone of the file with --time-zone, such as America/Chicago",
+        reason="abbreviated-zone",
     )
 
 

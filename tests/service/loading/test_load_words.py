@@ -81,7 +81,7 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         {"format": "log"},
         "times of a.csv such as '2026-11-20 06:00:02 CST' end with an abbreviation of a zone, which may mean several "
         "zones",
-        "name the zone of the file with --time-zone, such as America/Chicago",
+        "abbreviated-zone",
     ),
     (
         "time,größe\n2026-01-01,1\n".encode("latin1"),
@@ -182,7 +182,7 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         {},
         "times of a.csv such as '2026-11-20 06:00 BST' end with an abbreviation of a zone, which may mean several "
         "zones",
-        "name the zone of the file with --time-zone, such as America/Chicago",
+        "abbreviated-zone",
     ),
     (
         "Datum;Start;Ende\n21.11.2026;10:00;11:00:00.5\n",

@@ -52,8 +52,7 @@ _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) {_MONTH} [ \d]\d"
 _AREAS = "Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Brazil|Canada|Chile|Etc|Europe|Indian|Pacific|US"
 _ABBREVIATIONS = (
-    "A[CEK]?[DS]T|[CEMP][DS]T|[CEW]ES?T|MET|ART|AWST|BRT|BST|CAT|EAT|HKT|HST|ICT|IST|JST|KST|MSK|NZ[DS]T|PHT|PKT|SAST"
-    "|SGT|WAT|WIB"
+    "A[CEK]?[DS]T|[CEMP][DS]T|[CEW]ES?T|(?:AW|SA|[BHIJK])ST|(?:[CEW]A|AR|BR|HK|IC|ME|PH|PK|SG)T|MSK|NZ[DS]T|WIB"
 )
 _ZONE = (
     r" ?(?:Z|UTC|GMT)[+-]\d[\d:]*| ?[+-](?:0\d|1[0-4])(?::?(?:00|15|30|45))?| ?Z"
@@ -116,10 +115,10 @@ def _inner_groups(words: int, *, indented: bool) -> str:
 
     The pattern has two groups. The first group matches at most `words` words, and then a text that contains no
     blanks and may be empty. This text must not end with a digit, because the digit may be a part of the time. It may
-    consist of codes for the colour of text on a terminal. The second group matches `[`, `ts=` or `msg=audit(`, or is
-    empty. With `indented`, the line may begin with blanks.
+    consist of codes for the colour of text on a terminal, or of a number such as `<13>`. The second group matches `[`,
+    `ts=` or `msg=audit(`, or is empty. With `indented`, the line may begin with blanks.
     """
-    joined = r"""(?:(?:[^\s\[({"=]*[^\s\[({"=\d])?[^\s\[({"=\w]|[A-Z]|(?:\x1b\[[\d;]*m)+)?"""
+    joined = r"""(?:(?:[^\s\[({"=]*[^\s\[({"=\d])?[^\s\[({"=\w]|[A-Z]|(?:\x1b\[[\d;]*m)+|<\d+>)?"""
     blanks = "[ \t]*" if indented else ""
     return rf"""{blanks}((?:{_WORD}){{0,{words}}}?{joined})((?:[@A-Za-z]\w*=(?:\w+\()?)?[\[("]?)"""
 
@@ -132,8 +131,9 @@ def _entry(before: str, time: str) -> str:
 
     The message has two groups, and one of them is empty. The first is for a message after a separator. The second is
     for a message that directly follows the time, and begins with a character that is neither a letter nor a digit.
+    A point and a digit would be a part of the time.
     """
-    return rf"""(?s)^{before}({time})([\])"]?)(?:(?:[:,;|]\s*|\s+)(.*)|([^A-Za-z0-9\s:,;|].*))?$"""
+    return rf"""(?s)^{before}({time})([\])"]?)(?:(?:[:,;|]\s*|\s+)(.*)|((?:[^A-Za-z0-9\s:,;|.]|\.\D).*|\.))?$"""
 
 
 def _log(before: str, time: str, begins: str) -> FileKind:

@@ -269,6 +269,7 @@ def test_the_time_of_a_log_line_may_be_that_of_c_and_brackets_may_hold_more(
         ("[{},  0] up", "[0] up"),
         ("{named}(298)->up", "(298)->up"),
         ("\x1b[2m{}\x1b[0m up", "\x1b[2m\x1b[0m up"),
+        ("<13>{} up", "<13>up"),
         ("\x1b[1;32mINFO\x1b[0m {} up", "\x1b[1;32mINFO\x1b[0m up"),
         ('192.0.2.1 - ada [{access} +0000] "GET /" 1.5', '192.0.2.1 - ada "GET /" 1.5'),
     ],
@@ -335,6 +336,7 @@ def test_the_time_of_a_log_line_may_begin_with_the_day(
         ("%d-%b-%Y %I:%M %p", "[31-Jan-2026 10:00 AM]"),
         ("%Y%m%d %H%M%S", "20260131 100000"),
         ("%Y/%m/%d %H:%M:%S.%g %z", "2026/01/31 11:00:00.000 +0100"),
+        ("%Y%m%dT%H%M%S%z", "20260131T100000Z"),
     ],
 )
 def test_a_format_tells_the_time_at_the_beginning_of_log_lines(
@@ -365,8 +367,9 @@ def test_a_unit_tells_numbers_at_the_beginning_and_long_ones_after_words(
 ) -> None:
     result = load(engine, written(tmp_path, "a.log", f"{line}\n" * 2), "t", time_format="epoch", format="log")
     assert (result.oldest, rows(engine, "t")[1][1]) == (ms, message)
-    with pytest.raises(UsageError, match="is not an entry"):
-        load(engine, written(tmp_path, "b.log", "pid 1\n"), "t", time_format="epoch", format="log")
+    for text in ("pid 1\n", "[0.125s] up\n"):
+        with pytest.raises(UsageError, match="is not an entry"):
+            load(engine, written(tmp_path, "b.log", text), "t", time_format="epoch", format="log")
 
 
 @pytest.mark.parametrize("line", ["one Jan 31 10:00:00 x", "Sat Jan 31 10:00:00 x"])

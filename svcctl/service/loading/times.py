@@ -33,10 +33,8 @@ LACKING: Mapping[Skip, str] = {
     Skip.NO_DAY: r"^\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?$",
 }
 """For each part that a time may lack, the pattern of texts without this part. These texts are not times."""
-_HALF_DAY_CLOCKS = (" %I:%M %p", " %I:%M:%S %p", " %I:%M:%S.%f %p")
-_CLOCKS = (" %H:%M:%S", " %H:%M:%S.%f", " %H:%M:%S,%f", " %H:%M", *_HALF_DAY_CLOCKS, "")
-_YEAR_FIRST = [day + clock for day in ("%Y-%m-%d", "%Y/%m/%d") for clock in _HALF_DAY_CLOCKS]
-"""The formats of times that begin with the year, but are not in ISO 8601."""
+_CLOCKS = (" %H:%M:%S", " %H:%M:%S.%f", " %H:%M:%S,%f", " %H:%M", "")
+_HALF_DAY_CLOCKS = (" %I:%M:%S %p", " %I:%M:%S.%f %p", " %I:%M %p")
 _NAMED_MONTH = r"^(?:[A-Z][a-z]{2}, )?(\d{1,2})[/ -]([A-Z][a-z]{2})[/ -](\d{4})(?:[: ](\d\d?:\d\d))?"
 _NAMED_MONTHS = [
     *("%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S.%f %Y"),
@@ -219,8 +217,12 @@ def _local_time(value: str, written: TimeFormat) -> str:
     """Return SQL that converts a text to a TIMESTAMP. The text has no zone, and is not in ISO 8601."""
     days = ["%d.%m.%Y", *([f"{written.format}/%Y"] if written.format else [])]
     named = f"regexp_replace({value}, {literal(_NAMED_MONTH)}, '\\1 \\2 \\3 \\4')"
-    formats = [*(day + clock for day in days for clock in _CLOCKS), *_YEAR_FIRST]
-    return f"coalesce(try_strptime({value}, {formats}), try_strptime({named}, {_NAMED_MONTHS}))"
+    formats = [day + clock for day in days for clock in _CLOCKS]
+    half_day = [day + clock for day in (*days, "%Y-%m-%d", "%Y/%m/%d", "%d %b %Y") for clock in _HALF_DAY_CLOCKS]
+    return (
+        f"CASE WHEN upper(right({value}, 1)) = 'M' THEN try_strptime({named}, {half_day}) "
+        f"ELSE coalesce(try_strptime({value}, {formats}), try_strptime({named}, {_NAMED_MONTHS})) END"
+    )
 
 
 def _iso_time(value: str) -> str:

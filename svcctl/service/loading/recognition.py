@@ -147,8 +147,7 @@ class Recogniser:
         if not self._may_have_events(head):
             return None
         kind = self._kind(source, head, written_as(user_times))
-        if head.has_returns and kind.name in _NEEDS_LINE_FEEDS:
-            raise UsageError(f"lines of {source.name} end with carriage returns alone", reason="carriage-returns")
+        _check_line_ends(head, kind)
         file = self.reader.open(source, kind, data, self.options)
         times = replace(user_times, newest=file.newest)
         is_unsure = (
@@ -431,6 +430,12 @@ def _check_clocks(file: KnownFile, time: str, profiles: Mapping[str, _Profile]) 
             f"the column {time} of {file.source.name} has days, and times of day are in {', '.join(clocks)}",
             hint=f"read both with {choice}; or the days alone with --time-field {shlex.quote(time)}",
         )
+
+
+def _check_line_ends(head: FileHead, kind: FileKind) -> None:
+    """Raise UsageError if the lines of a file end with carriage returns alone, and its kind needs line feeds."""
+    if head.has_returns and kind.name in _NEEDS_LINE_FEEDS:
+        raise UsageError(f"lines of {head.name} end with carriage returns alone", reason="carriage-returns")
 
 
 def _check_digits(reader: FileReader, file: KnownFile, columns: Columns, clock: str) -> None:

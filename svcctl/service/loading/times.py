@@ -182,11 +182,9 @@ def _described(text: str, spec: str, newest: datetime | None) -> str:
     the seconds, even if the format has no fraction. A fraction is cut to microseconds. For %z, Z is an offset.
     """
     formats = [spec]
-    if spec.endswith("%z"):  # DuckDB reads offsets, but not Z
-        text = f"regexp_replace({text}, 'Z$', '+00')"
     if re.search(_SECOND_CODE, spec) and not re.search(_FRACTION_CODE, spec):
         formats += [re.sub(_SECOND_CODE, rf"\g<0>{mark}%f", spec) for mark in ".,"]
-    if spec.endswith("%z"):
+    if spec.endswith("%z"):  # DuckDB reads offsets, but not Z
         text = f"CASE WHEN ends_with({text}, 'Z') THEN left({text}, -1) || '+00' ELSE {text} END"
     microseconds = f"regexp_replace({text}, '([.,]\\d{{6}})\\d{{1,3}}', '\\1')"
     if newest is not None and not re.search(r"%-?[YyGcx]", spec):

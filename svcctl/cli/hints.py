@@ -149,6 +149,9 @@ HINTS: Mapping[str, Row] = {
     "too-many-cells": ("if the first row lacks names of columns, name all of them with --header yes --names time,…",),
     "no-column-of-times": _column_of_times,
     "no-time-in-line": ("describe its times with --time-format, such as '%d/%m/%Y %H:%M:%S' or epoch",),
+    "stray-lines": lambda data: (
+        f"if they are parts of the entries above them, name the format with {_format_option(data)} {data['format']}"
+    ),
     "no-field-names": lambda data: (
         "put a line #Fields: with their names before the events, or name another format with " + _format_option(data)
     ),

@@ -19,6 +19,7 @@ from itertools import islice, takewhile
 from svcctl.errors import UsageError
 from svcctl.service.loading.csv import fitting_lines, frequent_separator
 from svcctl.service.loading.kinds import FILE_KINDS, JOURNAL_HEADER, FileKind, incomplete_time, log_kinds
+from svcctl.service.loading.lines import CONTINUES
 from svcctl.service.loading.skips import DATE_OR_TIME, Skip, incomplete, shown
 from svcctl.words import counted
 
@@ -29,8 +30,6 @@ _LINES_WITH_TIMES = 10
 """The maximum number of lines in which times are checked for missing parts."""
 _LEAST_PERCENT = 90
 _LINE_END = re.compile(r"\r*\n")
-_CONTINUES = re.compile(r"[ \t]|Caused by|at\b|---|[\])}]|#\d+ ")
-"""Matches the beginning of a line that continues an entry, such as a line of a stack trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +253,7 @@ def _entries(kind: FileKind, head: FileHead) -> list[bool]:
             fits[at] = has_entry = True
             is_joined = False
         elif has_entry and joins and line.strip() and joins.match(line):
-            is_joined = is_joined or any(map(_CONTINUES.match, lines[at : at + 2]))
+            is_joined = is_joined or any(map(CONTINUES.match, lines[at : at + 2]))
             fits[at] = is_joined
     return fits
 

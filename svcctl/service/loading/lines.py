@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Protocol
 
@@ -26,6 +26,8 @@ Each block needs several times as much memory.
 """
 BOM = b"\xef\xbb\xbf"
 LINE_ENDS = re.compile(rb"[\r\n]*")
+CONTINUES = re.compile(r"[ \t]|Caused by|at\b|---|[\])}]|#\d+ ")
+"""Matches the beginning of a line that continues an entry, such as a line of a stack trace."""
 MAX_ENTRY_BYTES = 1 << 20
 """The maximum size, in bytes, of an entry of several lines. If an entry would become larger, a new entry begins."""
 SCHEMA = pa.schema([("number", pa.int64()), ("line", pa.string())])
@@ -161,7 +163,7 @@ def _joined(lines: list[str], numbers: range, continues: re.Pattern[str], tally:
 
 
 def _trim(entries: list[list[str]], firsts: list[int], tally: Tally) -> None:
-    """Remove the blank lines after entries. Count the removed lines, and the lines that were joined."""
+    """Remove the blank lines after entries. Count the removed lines, the joined lines, and the strays among them."""
     joined, blank = (Aside.JOINED, 0, 0), (Aside.BLANK, 0, 0)
     for number, entry in zip(firsts, entries, strict=True):
         if len(entry) > 1:
@@ -170,10 +172,21 @@ def _trim(entries: list[list[str]], firsts: list[int], tally: Tally) -> None:
                 entry.pop()
             if len(entry) > 1:
                 joined = joined[0], joined[1] or number + 1, joined[2] + len(entry) - 1
+                tally.add_strays(number + 1, strays(entry[1:]))
             if len(entry) < had:
                 blank = blank[0], blank[1] or number + len(entry), blank[2] + had - len(entry)
     for what, line, count in (joined, blank):
         tally.add(what, line, count=count)
+
+
+def strays(lines: Sequence[str]) -> Sequence[str]:
+    """Return the first lines after an entry that do not look like a part of the entry.
+
+    A line that looks like a part, and the line before it, end the strays. So an error message before a stack trace is a
+    part of the entry.
+    """
+    parts = (at for at, line in enumerate(lines) if CONTINUES.match(line))
+    return lines[: max(0, next(parts, len(lines) + 1) - 1)]
 
 
 def _lines(data: bytes, number: int, tally: Tally) -> pa.StringArray:

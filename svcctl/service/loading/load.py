@@ -37,6 +37,7 @@ from svcctl.service.loading.skips import (
     Tally,
     sentence,
     too_many,
+    too_many_strays,
     unfit,
     unread,
 )
@@ -274,7 +275,7 @@ class _Rows:
         self._check(layout, tally)
 
     def _check(self, layout: Layout, tally: Tally) -> None:
-        """Raise UsageError if no row of a file could be read, or if too many rows were skipped.
+        """Raise UsageError if no row of a file could be read, if too many rows were skipped, or for too many strays.
 
         With --strict, the error is raised for a single skipped row, and for a single value that does not fit.
         """
@@ -290,6 +291,9 @@ class _Rows:
             raise unread(*about, file.kind.name)
         if not self.options.skip_limit.allows(skipped, skipped + tally.rows):
             raise too_many(*about, file.kind.name)
+        strays = tally.strays[0] if tally.strays and self.options.format is None else 0
+        if not self.options.skip_limit.allows(strays, tally.lines):
+            raise too_many_strays(file.source.name, tally, file.kind.name)
 
     def _extend(self, rows: pa.RecordBatch) -> None:
         if rows.num_rows:

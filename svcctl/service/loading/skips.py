@@ -175,6 +175,8 @@ class Tally:
 
     These lines must not be counted again as blank lines.
     """
+    strays: Found | None = field(default=None, compare=False)
+    """The lines that were joined to the entry above them, but do not look like a part of it. None if there are none."""
     _last: tuple[Skip, str | None, str] | None = field(default=None, compare=False)
     _comment: tuple[Skip, int, str | None] | None = field(default=None, compare=False)
     """The first line that begins with `#` and has a date or a time of day, but does not fit the kind of the file."""
@@ -215,6 +217,12 @@ class Tally:
         else:
             self.add(what, line, value, column=column, count=count)
 
+    def add_strays(self, line: int, lines: Sequence[str]) -> None:
+        """Count the lines that do not look like a part of the entry above them. `line` is the number of the first."""
+        if count := sum(map(bool, map(str.strip, lines))):
+            total, first, value, _ = self.strays or (0, line, next(filter(str.strip, lines)), "")
+            self.strays = total + count, first, value, ""
+
     def null(self, column: str, line: int, value: str, *, count: int = 1) -> None:
         """Count values that do not fit their column."""
         _count(self.nulls, column, (count, line, value, column))
@@ -238,6 +246,11 @@ class Tally:
     def skipped(self) -> int:
         """The number of skipped lines."""
         return sum(count for what, (count, *_) in self.findings.items() if isinstance(what, Skip))
+
+    @property
+    def lines(self) -> int:
+        """The number of lines that were loaded or skipped. Lines that were joined to an entry are included."""
+        return self.rows + self.skipped + self.findings.get(Aside.JOINED, (0,))[0]
 
     @property
     def first_skip(self) -> Skip | None:
@@ -279,6 +292,18 @@ def too_many(file: str, unit: str, tally: Tally, kind: str) -> UsageError:
         f"{tally.skipped:,} of {tally.skipped + tally.rows:,} {unit}s of {file} cannot be read; the first: "
         f"{unit} {line}: {sentence(what, value, [column], kind)}",
         hint=f"{NOTHING_CHANGED}; to load the others, add --max-skipped {tally.skipped}, or a share such as 50%",
+    )
+
+
+def too_many_strays(file: str, tally: Tally, kind: str) -> UsageError:
+    """Return the error for a file with too many lines that may belong to no entry. `kind` is the format of the file."""
+    assert tally.strays is not None
+    count, line, value, _ = tally.strays
+    return UsageError(
+        f"{count:,} of {tally.lines:,} lines of {file} are not entries of the format {kind}, and "
+        f"do not look like parts of the entries above them; the first: line {line}: {shown(value or '')}",
+        reason="stray-lines",
+        data={"format": kind},
     )
 
 

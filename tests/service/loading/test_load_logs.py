@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support.loads import at, changes, columns, first_skipped, load, rows, written
 
+from svcctl.api.loads import SkipLimit
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.loading.skips import Aside, Change
@@ -522,3 +523,40 @@ def test_the_lines_that_a_journal_writes_between_events_are_not_skipped(
     result = load(engine, written(tmp_path, "journal.log", text), "t", strict=True)
     assert (result.rows, [(aside.what, aside.count) for aside in result.asides]) == (2, [(Aside.COMMENT, 2)])
     assert load(engine, written(tmp_path, "journal.log", "-- No entries --\n"), "t").empty == ("journal.log",)
+
+
+STRAYS = {
+    "an access log": '10.0.0.1 - - [31/Jan/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5\n',
+    "ndjson": '{"at": "2026-01-31T10:00:00Z", "text": "x"}\n',
+    "times without a day": "10:00:00 it worked\n",
+    "a time after many words": "[WARN] [main] [of] [many] [words] 2026-01-31 10:00:00 x\n",
+}
+
+
+@pytest.mark.parametrize("stray", STRAYS)
+def test_later_lines_of_another_kind_are_refused_unless_the_format_is_named(
+    engine: DuckDBEngine, tmp_path: Path, stray: str
+) -> None:
+    entries = "".join(f"2026-01-31 10:{n // 60:02}:{n % 60:02} started {n}\n" for n in range(1500))
+    few, many = (written(tmp_path, f"{count}.log", entries + STRAYS[stray] * count) for count in (100, 400))
+    with pytest.raises(UsageError, match=r"400 of 1,900 lines of 400.log are .*; the first: line 1501: '") as caught:
+        load(engine, many, "t")
+    assert (caught.value.reason, caught.value.data, engine.tables()) == ("stray-lines", {"format": "log"}, {})
+    assert load(engine, few, "t").rows == 1500
+    assert load(engine, many, "t", format="log").rows == 1500
+    assert load(engine, many, "t", max_skipped=SkipLimit.parse("25%")).rows == 1500
+
+
+PARTS = {
+    "a stack trace": "Error: no\n  at main (x.js:1)\n  at run (x.js:2)\nCaused by: y\n... 3 more\n",
+    "a traceback": 'Traceback (most recent call last):\n  File "x.py", line 1\nValueError: no\n',
+    "a statement": "\tselect a\n\tfrom b\nwhere c\n",
+    "JSON over several lines": '{\n  "a": 1\n}\n',
+    "text after a blank line": "\n  it failed\nfor this reason\n",
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_parts_of_entries_are_no_strays(engine: DuckDBEngine, tmp_path: Path, part: str) -> None:
+    text = "".join(f"2026-01-31 10:{n // 60:02}:{n % 60:02} {n}\n{PARTS[part] * (n % 2)}" for n in range(2000))
+    assert load(engine, written(tmp_path, "a.log", text), "t").rows == 2000

@@ -219,6 +219,12 @@ def test_an_interrupt_ends_the_statement_and_not_the_session(engine: Engine) -> 
     assert session_of(engine) is session
 
 
+def test_an_interrupt_may_come_after_the_end_of_the_session() -> None:
+    with on_connect(shared("sail")) as engine:
+        session = session_of(engine)
+    session.interrupt("any")
+
+
 @pytest.mark.parametrize(
     "uri",
     ["spark:15002", "sc://", "sc://host:0", "sc://host:x", "http://host", "sc://host/;token=secret", "sc://a@host"],

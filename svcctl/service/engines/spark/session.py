@@ -159,12 +159,15 @@ class Session:
         self._stub.Config(request, metadata=self._metadata, timeout=REQUEST_SECONDS)
 
     def interrupt(self, tag: str) -> None:
-        """Stop the work of a plan on the server. Errors of the server are ignored."""
+        """Stop the work of a plan on the server. Errors of the server are ignored.
+
+        If the connection was closed in the meantime, the session and its work have already ended.
+        """
         import grpc
 
         kind = self.proto.InterruptRequest.InterruptType.INTERRUPT_TYPE_TAG
         request = self.proto.InterruptRequest(**self._who, interrupt_type=kind, operation_tag=tag)
-        with suppress(grpc.RpcError):
+        with suppress(grpc.RpcError, ValueError):  # a closed connection raises ValueError
             self._stub.Interrupt(request, metadata=self._metadata, timeout=REQUEST_SECONDS)
 
     def release(self) -> None:

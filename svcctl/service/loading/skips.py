@@ -218,10 +218,14 @@ class Tally:
             self.add(what, line, value, column=column, count=count)
 
     def add_strays(self, line: int, lines: Sequence[str]) -> None:
-        """Count the lines that do not look like a part of the entry above them. `line` is the number of the first."""
-        if count := sum(map(bool, map(str.strip, lines))):
-            total, first, value, _ = self.strays or (0, line, next(filter(str.strip, lines)), "")
-            self.strays = total + count, first, value, ""
+        """Count the lines that do not look like a part of the entry above them. `line` is the number of the first line.
+
+        Blank lines are not counted.
+        """
+        filled = [(at, text) for at, text in enumerate(lines, line) if text.strip()]
+        if filled:
+            total, first, value, _ = self.strays or (0, *filled[0], "")
+            self.strays = total + len(filled), first, value, ""
 
     def null(self, column: str, line: int, value: str, *, count: int = 1) -> None:
         """Count values that do not fit their column."""

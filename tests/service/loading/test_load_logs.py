@@ -547,6 +547,12 @@ def test_later_lines_of_another_kind_are_refused_unless_the_format_is_named(
     assert load(engine, many, "t", max_skipped=SkipLimit.parse("25%")).rows == 1500
 
 
+def test_the_first_stray_is_named_with_its_line(engine: DuckDBEngine, tmp_path: Path) -> None:
+    text = "2026-01-31 10:00:00 a\n\none\ntwo\n2026-01-31 10:00:01 b\n"
+    with pytest.raises(UsageError, match=r"2 of 1,50\d lines of a.log are .*; the first: line 1503: 'one'$"):
+        load(engine, written(tmp_path, "a.log", 1500 * "2026-01-31 10:00:00 a\n" + text), "t", strict=True)
+
+
 PARTS = {
     "a stack trace": "Error: no\n  at main (x.js:1)\n  at run (x.js:2)\nCaused by: y\n... 3 more\n",
     "a traceback": 'Traceback (most recent call last):\n  File "x.py", line 1\nValueError: no\n',
